@@ -1,0 +1,103 @@
+"""A session in this process: what `enable()`, `stats()` and `disable()` do."""
+
+from __future__ import annotations
+
+import gc
+import sys
+from types import TracebackType
+
+from tensorpager import _build_info, _exports, _threads
+
+_started_with_foreign_bytes = 0
+
+
+class Mismatch(ImportError):
+    """This build was made for another Python or another torch."""
+
+
+def _core():
+    """The extension, once it is sure that it fits: loading it against another torch would crash or corrupt."""
+    python = f"{sys.version_info.major}.{sys.version_info.minor}"
+    if python != _build_info.PYTHON:
+        raise Mismatch(f"built for Python {_build_info.PYTHON}, this is Python {python}; run `make build` with this Python")
+    import torch
+
+    if torch.__version__ != _build_info.TORCH:
+        raise Mismatch(f"built for torch {_build_info.TORCH}, this is torch {torch.__version__}; run `make build` with this torch")
+    from tensorpager import _core as core
+
+    return core
+
+
+class Session:
+    """What `enable()` returns; as a context manager it disables at the end of the block."""
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, kind: type | None, value: BaseException | None, trace: TracebackType | None) -> None:
+        disable()
+
+
+def enable(
+    budget: int | str | None = None, spill: str | None = None, fuzz: int | None = None, *, quiet: bool = True
+) -> Session:
+    """Charges and pages what this process allocates from now on, on the CPU.
+
+    budget: bytes, or a size such as ``"2GiB"``, ``"500MB"``, ``"25%"`` (of RAM), ``"unlimited"``. Default: TENSORPAGER_BUDGET.
+    spill: a directory for paged-out bytes, or ``"ram"``. Default: TENSORPAGER_SPILL, else the temporary directory.
+    fuzz: seed of random evictions at every op, for testing.
+    quiet: False says on standard error how many bytes of tensors were made before and are therefore outside the budget.
+
+    Raises ValueError for a size that is none or when a session is active, OSError for a spill directory that cannot be used, ImportError
+    where this build was made for another Python or torch. An op that does not fit raises ``torch.OutOfMemoryError``.
+    """
+    core = _core()
+    options = {"BUDGET": budget, "SPILL": spill, "FUZZ": fuzz}
+    before = _tensor_bytes()
+    core.enable({f"TENSORPAGER_{name}": str(value) for name, value in options.items() if value is not None})
+    global _started_with_foreign_bytes
+    _started_with_foreign_bytes = before
+    _exports.install(core)
+    _threads.install(core)
+    if before and not quiet:
+        print(
+            f"tensorpager: {core.format_bytes(before)} of tensors were made before enable() and stay outside the budget",
+            file=sys.stderr,
+        )
+    return Session()
+
+
+def disable() -> None:
+    """Pages everything in and lifts the budget; tensors live on. `stats()` keeps what was counted. Does nothing while not enabled.
+
+    Raises OSError if bytes cannot be read back.
+    """
+    core = _core()
+    if core.active():
+        core.disable()
+        _threads.uninstall()
+        _exports.uninstall()
+
+
+def stats() -> dict:
+    """What the session counted: one flat dictionary, with the unit in each name (see docs/formats.md). After `disable()`, as it was then."""
+    report = _core().report()
+    report["foreign_before_bytes"] = _started_with_foreign_bytes
+    return report
+
+
+def _tensor_bytes() -> int:
+    """Bytes in the storages of all CPU tensors that Python holds now."""
+    import torch
+
+    sizes = {}
+    for thing in gc.get_objects():
+        # type(), not isinstance: a proxy's __class__ may run code of the program's
+        if issubclass(type(thing), torch.Tensor) and thing.layout == torch.strided and thing.device.type == "cpu":
+            try:
+                storage = thing.untyped_storage()
+                sizes[storage._cdata] = storage.nbytes()
+            except (RuntimeError, NotImplementedError):
+                continue  # functional and fake tensors have none
+    return sum(sizes.values())

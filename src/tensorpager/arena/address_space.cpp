@@ -1,0 +1,83 @@
+#include "tensorpager/arena/address_space.h"
+
+#include <sys/mman.h>
+
+#include <cerrno>
+
+#include "tensorpager/base/errors.h"
+
+namespace tensorpager::arena {
+namespace {
+
+using base::Bytes;
+
+/// The table is opened in steps of this many bytes of addresses: 128 KiB of table each.
+constexpr std::uint64_t kTableStep = std::uint64_t{64} << 20;
+
+std::byte* reserve(std::uint64_t bytes, const char* what) {
+  void* at = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (at == MAP_FAILED) throw base::IoError("mmap", what, Bytes(bytes), errno);
+  return static_cast<std::byte*>(at);
+}
+
+}  // namespace
+
+AddressSpace::AddressSpace()
+    : slab_{0, base::Extents(Bytes(kSlabZone), base::kPage)},
+      small_{kSlabZone, base::Extents(Bytes(kSmallZone), base::kPage)},
+      large_{kSlabZone + kSmallZone, base::Extents(Bytes(kLargeZone), base::kPage)} {
+  const std::uint64_t huge = base::kHugePage.count();
+  std::byte* raw = reserve(kSize + huge, "the address range (try `ulimit -v unlimited`)");
+  base_ = raw + (huge - reinterpret_cast<std::uint64_t>(raw) % huge) % huge;
+  table_ = reinterpret_cast<void**>(reserve((kSize >> kPageShift) * sizeof(void*), "the block table"));
+}
+
+AddressSpace::~AddressSpace() {
+  munmap(base_, kSize);
+  munmap(table_, (kSize >> kPageShift) * sizeof(void*));
+}
+
+AddressSpace::Zone& AddressSpace::zone_of(std::uint64_t at) {
+  return at < kSlabZone ? slab_ : at < kSlabZone + kSmallZone ? small_ : large_;
+}
+
+void AddressSpace::open_table(Zone& zone, std::uint64_t end) {
+  if (end <= zone.table_open) return;
+  const std::uint64_t open = (end + kTableStep - 1) / kTableStep * kTableStep;
+  void** first = table_ + ((zone.begin + zone.table_open) >> kPageShift);
+  const std::uint64_t bytes = ((open - zone.table_open) >> kPageShift) * sizeof(void*);
+  if (mprotect(first, bytes, PROT_READ | PROT_WRITE) != 0)
+    throw base::IoError("mprotect", "the block table", Bytes(bytes), errno);
+  zone.table_open = open;
+}
+
+std::byte* AddressSpace::take_from(Zone& zone, Bytes size, Bytes alignment) {
+  const auto at = zone.extents.take(size, alignment);
+  if (!at) throw base::IoError("mmap", "our range of addresses", size, ENOMEM);
+  open_table(zone, *at + size.count());
+  return base_ + zone.begin + *at;
+}
+
+std::byte* AddressSpace::take(Bytes size) {
+  return size < base::kHugePage ? take_from(small_, size, base::kPage) : take_from(large_, size, base::kHugePage);
+}
+
+std::byte* AddressSpace::take_slab_chunk(Bytes size) { return take_from(slab_, size, size); }
+
+void AddressSpace::give_back(std::byte* at, Bytes size) {
+  Zone& zone = zone_of(offset(at));
+  zone.extents.give_back(offset(at) - zone.begin, size);
+}
+
+void* AddressSpace::owner_before(const void* address) const {
+  const std::uint64_t at = offset(address);
+  const Zone& zone = at < kSlabZone ? slab_ : at < kSlabZone + kSmallZone ? small_ : large_;
+  if (at - zone.begin >= zone.table_open) return nullptr;
+  const std::uint64_t first = zone.begin >> kPageShift;
+  for (std::uint64_t page = at >> kPageShift;; --page) {
+    if (table_[page] != nullptr) return table_[page];
+    if (page == first) return nullptr;
+  }
+}
+
+}  // namespace tensorpager::arena

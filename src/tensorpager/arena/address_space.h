@@ -1,0 +1,69 @@
+// One reserved range of addresses that everything we give out lies in, and the table that finds a block by its address.
+//
+// Reserved memory is inaccessible, so it counts neither as resident nor against RLIMIT_DATA. Three zones keep unlike things apart: slabs
+// (chunk-aligned), small blocks (page-aligned), large blocks (aligned to huge pages, so that a move of theirs is one entry of
+// the page directory). A context equals its data pointer (oneDNN allocates raw through the same allocator), so the table maps the
+// first page of a block to its owner; an inner address is found by walking back to the first page.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "tensorpager/base/bytes.h"
+#include "tensorpager/base/extents.h"
+
+namespace tensorpager::arena {
+
+class AddressSpace {
+ public:
+  /// Reserves addresses for the life of the process. Throws IoError where the kernel refuses.
+  AddressSpace();
+  ~AddressSpace();
+  AddressSpace(const AddressSpace&) = delete;
+  AddressSpace& operator=(const AddressSpace&) = delete;
+
+  /// Addresses for `size` bytes, inaccessible until pages are put there. Throws IoError when the zone is used up.
+  std::byte* take(base::Bytes size);
+  void give_back(std::byte* at, base::Bytes size);
+  std::byte* take_slab_chunk(base::Bytes size);  // aligned to its size
+
+  bool contains(const void* address) const { return offset(address) < kSize; }
+  bool is_slab(const void* address) const { return offset(address) < kSlabZone; }
+
+  /// The owner set for exactly this first page.
+  void* owner_at(const void* first) const { return table_[offset(first) >> kPageShift]; }
+  void set_owner(const void* first, void* owner) { table_[offset(first) >> kPageShift] = owner; }
+  /// The owner of the nearest block that starts at or before the address, in its zone; null where there is none.
+  void* owner_before(const void* address) const;
+
+  const std::byte* begin() const { return base_; }
+  const std::byte* end() const { return base_ + kSize; }
+
+ private:
+  static constexpr std::uint64_t kPageShift = 12;
+  static constexpr std::uint64_t kSlabZone = std::uint64_t{64} << 30;
+  static constexpr std::uint64_t kSmallZone = std::uint64_t{448} << 30;
+  static constexpr std::uint64_t kLargeZone = std::uint64_t{512} << 30;
+  static constexpr std::uint64_t kSize = kSlabZone + kSmallZone + kLargeZone;
+
+  /// A zone takes what Extents says and opens the table up to its top.
+  struct Zone {
+    std::uint64_t begin;
+    base::Extents extents;
+    std::uint64_t table_open = 0;  // bytes of the zone whose table entries are accessible
+  };
+
+  std::uint64_t offset(const void* address) const {
+    return static_cast<std::uint64_t>(static_cast<const std::byte*>(address) - base_);
+  }
+  Zone& zone_of(std::uint64_t offset);
+  std::byte* take_from(Zone& zone, base::Bytes size, base::Bytes alignment);
+  void open_table(Zone& zone, std::uint64_t end);
+
+  std::byte* base_ = nullptr;
+  void** table_ = nullptr;
+  Zone slab_, small_, large_;
+};
+
+}  // namespace tensorpager::arena

@@ -1,0 +1,111 @@
+#include "tensorpager/arena/page_pool.h"
+
+#include <algorithm>
+#include <iterator>
+
+namespace tensorpager::arena {
+namespace {
+
+using base::Bytes;
+
+/// Programs whose sizes never repeat leave an empty bucket for each size; they are swept at this many.
+constexpr std::size_t kManyBuckets = 4096;
+
+}  // namespace
+
+void PagePool::put(Piece piece) {
+  Index index;
+  if (free_records_.empty()) {
+    index = static_cast<Index>(records_.size());
+    records_.emplace_back();
+    free_records_.reserve(records_.capacity());
+  } else {
+    index = free_records_.back();
+    free_records_.pop_back();
+  }
+  if (buckets_.size() > kManyBuckets) forget_empty_buckets();
+  Index& top = buckets_.try_emplace(piece.bytes, kNone).first->second;
+  records_[index] = {piece, newest_, kNone, top, kNone};
+  if (top != kNone) records_[top].above = index;
+  top = index;
+  (newest_ != kNone ? records_[newest_].newer : oldest_) = index;
+  newest_ = index;
+  bytes_ += piece.bytes;
+}
+
+Piece PagePool::remove(Buckets::iterator bucket, Index index) {
+  const Record& record = records_[index];
+  (record.older != kNone ? records_[record.older].newer : oldest_) = record.newer;
+  (record.newer != kNone ? records_[record.newer].older : newest_) = record.older;
+  if (record.below != kNone) records_[record.below].above = record.above;
+  (record.above != kNone ? records_[record.above].below : bucket->second) = record.below;
+  bytes_ -= record.piece.bytes;
+  free_records_.push_back(index);
+  return record.piece;
+}
+
+std::byte* PagePool::take_exact(Bytes size) {
+  const auto bucket = buckets_.find(size);
+  if (bucket == buckets_.end() || bucket->second == kNone) return nullptr;
+  return remove(bucket, bucket->second).at;
+}
+
+std::optional<Piece> PagePool::take_one(Bytes size, Bytes least) {
+  auto bucket = buckets_.lower_bound(std::max(size, least));
+  while (bucket != buckets_.end() && bucket->second == kNone) bucket = buckets_.erase(bucket);
+  if (bucket == buckets_.end()) {
+    while (bucket != buckets_.begin()) {
+      const auto candidate = std::prev(bucket);
+      if (candidate->first < least) return std::nullopt;
+      if (candidate->second != kNone) {
+        bucket = candidate;
+        break;
+      }
+      bucket = buckets_.erase(candidate);
+    }
+    if (bucket == buckets_.end() || bucket->second == kNone) return std::nullopt;
+  }
+  Piece piece = remove(bucket, bucket->second);
+  if (piece.bytes > size) {
+    // Small needs are cut from the end, which leaves the rest of a large piece aligned.
+    const bool from_end = size < base::kHugePage;
+    const Piece cut{from_end ? piece.at + (piece.bytes - size).count() : piece.at, size};
+    put({from_end ? piece.at : piece.at + size.count(), piece.bytes - size});
+    piece = cut;
+  }
+  return piece;
+}
+
+std::vector<Piece> PagePool::take_up_to(Bytes size, std::size_t limit) {
+  std::vector<Piece> pieces;
+  const Bytes huge_part(size.count() / base::kHugePage.count() * base::kHugePage.count());
+  const auto collect = [&](Bytes wanted, Bytes least) {
+    while (wanted > Bytes(0) && pieces.size() < limit) {
+      const auto piece = take_one(wanted, least);
+      if (!piece) return;
+      wanted -= piece->bytes;
+      pieces.push_back(*piece);
+    }
+  };
+  if (huge_part > Bytes(0)) {
+    if (const auto bucket = buckets_.find(size); bucket != buckets_.end() && bucket->second != kNone)
+      return {remove(bucket, bucket->second)};
+    collect(huge_part, base::kHugePage);
+    Bytes got;
+    for (const Piece& piece : pieces) got += piece.bytes;
+    if (got < huge_part) return pieces;
+  }
+  collect(size - huge_part, base::kPage);
+  return pieces;
+}
+
+std::optional<Piece> PagePool::take_oldest() {
+  if (oldest_ == kNone) return std::nullopt;
+  return remove(buckets_.find(records_[oldest_].piece.bytes), oldest_);
+}
+
+void PagePool::forget_empty_buckets() {
+  std::erase_if(buckets_, [](const auto& bucket) { return bucket.second == kNone; });
+}
+
+}  // namespace tensorpager::arena

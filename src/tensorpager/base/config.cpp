@@ -1,0 +1,62 @@
+#include "tensorpager/base/config.h"
+
+#include <charconv>
+#include <string_view>
+
+#include "tensorpager/base/errors.h"
+
+namespace tensorpager::base {
+namespace {
+
+std::uint64_t parse_count(std::string_view text) {
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size())
+    throw InvalidArgument("'" + std::string(text) + "' is not a whole number");
+  return value;
+}
+
+bool parse_switch(std::string_view text) {
+  if (text == "1" || text == "true" || text == "yes" || text == "on") return true;
+  if (text == "0" || text == "false" || text == "no" || text == "off" || text.empty()) return false;
+  throw InvalidArgument("'" + std::string(text) + "' is neither 1 nor 0");
+}
+
+struct Variable {
+  const char* name;
+  void (*read)(Config&, std::string_view);
+};
+
+constexpr Variable kVariables[] = {
+    {"TENSORPAGER_BUDGET", [](Config& c, std::string_view t) { c.budget = parse_size(t, physical_memory()); }},
+    {"TENSORPAGER_SPILL", [](Config& c, std::string_view t) { c.spill = t; }},
+    {"TENSORPAGER_STATS", [](Config& c, std::string_view t) { c.stats = t; }},
+    {"TENSORPAGER_QUIET", [](Config& c, std::string_view t) { c.quiet = parse_switch(t); }},
+    {"TENSORPAGER_FUZZ", [](Config& c, std::string_view t) { c.fuzz = parse_count(t); }},
+    {"TENSORPAGER_FUZZ_EVICTIONS", [](Config& c, std::string_view t) { c.fuzz_evictions = parse_count(t); }},
+    {"TENSORPAGER_WITNESS", [](Config& c, std::string_view t) { c.witness_ops = parse_count(t); }},
+    {"TENSORPAGER_CURVE", [](Config& c, std::string_view t) { c.curve = parse_switch(t); }},
+};
+
+}  // namespace
+
+Config read_config(const Environment& environment) {
+  Config config;
+  for (const Variable& variable : kVariables) {
+    const char* text = environment(variable.name);
+    if (text == nullptr || *text == '\0') continue;
+    try {
+      variable.read(config, text);
+    } catch (const InvalidArgument& error) {
+      throw InvalidArgument(std::string(variable.name) + ": " + error.what());
+    }
+  }
+  return config;
+}
+
+std::string default_spill_directory(const Environment& environment) {
+  const char* directory = environment("TMPDIR");
+  return directory != nullptr && *directory != '\0' ? directory : "/tmp";
+}
+
+}  // namespace tensorpager::base

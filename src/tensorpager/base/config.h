@@ -1,0 +1,38 @@
+// Every tunable of a session. Each is also an environment variable, which child processes inherit; the command line and
+// `tensorpager.enable()` write the same variables' fields.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "tensorpager/base/bytes.h"
+
+namespace tensorpager::base {
+
+/// R3: blocks below this size are charged but never evicted; they hold metadata that C++ code reads without an op (RNG state,
+/// batch sizes), and evicting them gains nothing. FACTS measured the cures at 4 KiB and 5056 B.
+inline constexpr Bytes kMinPagedBytes = 16_KiB;
+
+struct Config {
+  Bytes budget = kUnlimited;          // TENSORPAGER_BUDGET: hard limit on charged bytes
+  std::string spill;                  // TENSORPAGER_SPILL: a directory, or `ram`; empty: the temporary directory
+  std::string stats;                  // TENSORPAGER_STATS: file that gets the statistics at exit; empty: none
+  bool quiet = false;                 // TENSORPAGER_QUIET=1: no line at exit
+  std::optional<std::uint64_t> fuzz;  // TENSORPAGER_FUZZ: seed of random evictions at every op boundary
+  std::uint64_t fuzz_evictions = 2;   // TENSORPAGER_FUZZ_EVICTIONS: tries at each boundary
+  std::uint64_t witness_ops = 0;      // TENSORPAGER_WITNESS: every so many ops, ask the kernel for our resident size; 0: never
+  bool curve = false;                 // TENSORPAGER_CURVE=1: keep the curve of live and charged bytes over ops
+};
+
+/// Looks a variable up: `std::getenv` in a program, a table in a test.
+using Environment = std::function<const char*(const char*)>;
+
+/// The variables that are set, over the defaults. Throws InvalidArgument naming the variable and its text.
+Config read_config(const Environment& environment);
+
+/// The directory that page-outs go to when none is given: TMPDIR, else /tmp.
+std::string default_spill_directory(const Environment& environment);
+
+}  // namespace tensorpager::base

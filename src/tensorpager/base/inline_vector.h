@@ -1,0 +1,49 @@
+// A vector of small plain values whose first N live inside it: frames are made on every op and must not allocate.
+#pragma once
+
+#include <cstddef>
+#include <cstring>
+#include <memory>
+#include <type_traits>
+
+namespace tensorpager::base {
+
+template <typename T, std::size_t N>
+class InlineVector {
+  static_assert(std::is_trivially_copyable_v<T>);
+
+ public:
+  InlineVector() = default;
+  InlineVector(const InlineVector&) = delete;
+  InlineVector& operator=(const InlineVector&) = delete;
+
+  void push_back(T value) {
+    if (size_ == capacity_) [[unlikely]]
+      grow();
+    data_[size_++] = value;
+  }
+  void clear() { size_ = 0; }
+  bool empty() const { return size_ == 0; }
+  std::size_t size() const { return size_; }
+  T* begin() { return data_; }
+  T* end() { return data_ + size_; }
+  const T* begin() const { return data_; }
+  const T* end() const { return data_ + size_; }
+
+ private:
+  [[gnu::noinline]] void grow() {
+    auto larger = std::make_unique<T[]>(capacity_ * 2);
+    std::memcpy(larger.get(), data_, size_ * sizeof(T));
+    heap_ = std::move(larger);
+    data_ = heap_.get();
+    capacity_ *= 2;
+  }
+
+  T inline_[N];
+  T* data_ = inline_;
+  std::size_t size_ = 0;
+  std::size_t capacity_ = N;
+  std::unique_ptr<T[]> heap_;
+};
+
+}  // namespace tensorpager::base

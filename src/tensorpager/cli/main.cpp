@@ -1,0 +1,36 @@
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <exception>
+
+#include "tensorpager/base/errors.h"
+#include "tensorpager/cli/command.h"
+
+namespace {
+
+constexpr int kNotPossible = 1;
+constexpr int kWrongUsage = 2;
+
+constexpr void (*kVerbs[])(CLI::App&) = {&tensorpager::cli::add_run_command};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("Virtual memory for PyTorch training.", "tensorpager");
+  app.set_version_flag("--version", "tensorpager " TENSORPAGER_VERSION);
+  app.require_subcommand(1);
+  for (const auto add_verb : kVerbs) add_verb(app);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) return app.exit(error);
+    std::fprintf(stderr, "tensorpager: %s; see `tensorpager --help`\n", error.what());
+    return kWrongUsage;
+  } catch (const tensorpager::base::InvalidArgument& error) {
+    std::fprintf(stderr, "tensorpager: %s\n", error.what());
+    return kWrongUsage;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "tensorpager: %s\n", error.what());
+    return kNotPossible;
+  }
+  return 0;
+}

@@ -1,0 +1,93 @@
+// `tensorpager run`: checks what can be checked, writes the options into the environment, puts the import hook first on Python's path, and becomes
+// the program.
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "generated/install_layout.h"
+#include "tensorpager/base/config.h"
+#include "tensorpager/base/errors.h"
+#include "tensorpager/cli/command.h"
+#include "tensorpager/transfer/engine.h"
+
+namespace tensorpager::cli {
+namespace {
+
+struct RunOptions {
+  std::string budget, spill, stats, fuzz;
+  bool quiet = false;
+  std::vector<std::string> program;
+};
+
+void export_option(const char* variable, const std::string& value) {
+  if (!value.empty()) setenv(variable, value.c_str(), 1);
+}
+
+/// site-packages/tensorpager/hook, seen from where this program is installed.
+std::filesystem::path hook_directory() {
+  const auto self = std::filesystem::read_symlink("/proc/self/exe");
+  const auto hook = self.parent_path().parent_path() / TENSORPAGER_SITE / "tensorpager" / "hook";
+  if (!std::filesystem::exists(hook / "sitecustomize.py"))
+    throw base::InvalidArgument("the Python part is missing at " + hook.string() + "; run `make build`");
+  return hook;
+}
+
+void check(const base::Config& config) {
+  if (config.spill == "ram") return;
+  // Made and dropped at once: an unusable directory is told now, not in the middle of training.
+  transfer::make_file_engine(config.spill.empty() ? base::default_spill_directory(&std::getenv) : config.spill);
+}
+
+void run(const RunOptions& options) {
+  if (!options.stats.empty()) export_option("TENSORPAGER_STATS", std::filesystem::absolute(options.stats).string());
+  if (!options.spill.empty())
+    export_option("TENSORPAGER_SPILL",
+                  options.spill == "ram" ? options.spill : std::filesystem::absolute(options.spill).string());
+  export_option("TENSORPAGER_BUDGET", options.budget);
+  export_option("TENSORPAGER_FUZZ", options.fuzz);
+  if (options.quiet) export_option("TENSORPAGER_QUIET", "1");
+  if (std::getenv("TENSORPAGER_BUDGET") == nullptr)
+    throw base::InvalidArgument("no budget: write --budget SIZE, as in `tensorpager run --budget 8GiB -- python train.py`");
+  check(base::read_config(&std::getenv));
+
+  const char* inherited = std::getenv("PYTHONPATH");
+  std::string path = hook_directory().string();
+  if (inherited != nullptr && *inherited != '\0') path += std::string(":") + inherited;
+  export_option("PYTHONPATH", path);
+  unsetenv("TENSORPAGER_OWNER");
+
+  std::vector<char*> arguments;
+  for (const std::string& word : options.program) arguments.push_back(const_cast<char*>(word.c_str()));
+  arguments.push_back(nullptr);
+  execvp(arguments[0], arguments.data());
+  const int error = errno;
+  throw base::InvalidArgument("cannot start '" + options.program[0] + "': " + std::strerror(error) +
+                              "; is it on the PATH, or its virtual environment active?");
+}
+
+}  // namespace
+
+void add_run_command(CLI::App& app) {
+  auto options = std::make_shared<RunOptions>();
+  CLI::App* verb = app.add_subcommand("run", "Run a program under a budget, unchanged and with the same results");
+  verb->add_option("--budget", options->budget,
+                   "Hard limit on tensor memory: 8GiB, 500MB, 25% (of RAM), unlimited [TENSORPAGER_BUDGET]");
+  verb->add_option("--spill", options->spill,
+                   "Where paged-out bytes go: a directory (default: the temporary directory), or ram [TENSORPAGER_SPILL]");
+  verb->add_option("--stats", options->stats, "Write the statistics to this file at exit, as JSON [TENSORPAGER_STATS]");
+  verb->add_option("--fuzz", options->fuzz,
+                   "Evict at random at every op, from this seed: a test of Tensorpager, slow [TENSORPAGER_FUZZ]");
+  verb->add_flag("--quiet", options->quiet, "No line at exit [TENSORPAGER_QUIET]");
+  verb->add_option("program", options->program, "The program and its arguments, after --")->required();
+  verb->prefix_command(false)->positionals_at_end();
+  verb->footer("Example:\n  tensorpager run --budget 8GiB --stats run.json -- python train.py --batch 64");
+  verb->callback([options] { run(*options); });
+}
+
+}  // namespace tensorpager::cli

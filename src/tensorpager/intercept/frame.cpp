@@ -1,0 +1,30 @@
+#include "tensorpager/intercept/frame.h"
+
+#include <sstream>
+
+namespace tensorpager::intercept {
+
+Target g_target;
+
+std::string describe_call(const char* op, c10::ArrayRef<at::TensorBase> tensors) {
+  constexpr std::size_t kMostTensors = 8;
+  std::ostringstream text;
+  text << op << '(';
+  std::size_t shown = 0;
+  for (const at::TensorBase& tensor : tensors) {
+    if (!tensor.defined()) continue;
+    if (shown == kMostTensors) {
+      text << ", ... " << tensors.size() << " tensors in all";
+      break;
+    }
+    text << (shown++ > 0 ? ", " : "") << tensor.scalar_type() << tensor.sym_sizes();
+  }
+  text << ')';
+  return text.str();
+}
+
+void throw_out_of_memory(const std::string& call, const std::string& shortage) {
+  TORCH_CHECK_WITH(OutOfMemoryError, false, "Tensorpager: ", call, ": ", shortage);
+}
+
+}  // namespace tensorpager::intercept

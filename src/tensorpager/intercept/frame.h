@@ -1,0 +1,76 @@
+// One op under way: its pins, and the error if they do not fit. A C++ object on the stack, so that unwinding takes it back.
+#pragma once
+
+#include <c10/util/Exception.h>
+
+#include <exception>
+#include <string>
+
+#include "tensorpager/base/errors.h"
+#include "tensorpager/intercept/tensors.h"
+#include "tensorpager/pager/pin_set.h"
+#include "tensorpager/pager/shortage.h"
+
+namespace tensorpager::intercept {
+
+/// What the interceptor works on. Set once, before the first op is seen; the objects live for ever.
+struct Target {
+  pager::Pager* pager = nullptr;
+  const arena::AddressSpace* space = nullptr;
+  bool active = false;  // false: calls pass through
+
+  BlockFinder finder() const { return {*pager, *space}; }
+};
+extern Target g_target;
+
+/// `aten::mm(float32[64, 32], float32[32, 16])`, for errors.
+std::string describe_call(const char* op, c10::ArrayRef<at::TensorBase> tensors);
+
+/// torch's out-of-memory error, with the op and what it needs. Sees an error of the allocator below, or of admission.
+[[noreturn]] void throw_out_of_memory(const std::string& call, const std::string& shortage);
+
+class Frame {
+ public:
+  explicit Frame(pager::Temporaries temporaries = pager::Temporaries::kKeep) : pins_(*g_target.pager, temporaries) {}
+
+  void see(const at::TensorBase& tensor, pager::Access access) {
+    g_target.finder().in_tensor(tensor, [&](pager::Block& block) { pins_.see(block, access); });
+  }
+  void see(const c10::IValue& value, pager::Access access) {
+    g_target.finder().in_value(value, [&](pager::Block& block) { pins_.see(block, access); });
+  }
+
+  /// Admits, then runs the op. `describe()` is called only when it does not fit.
+  template <typename Run, typename Describe>
+  decltype(auto) run(Run&& run, Describe&& describe) {
+    try {
+      pins_.admit();
+    } catch (const base::OverBudget& error) {
+      throw_out_of_memory(describe(), error.what());
+    } catch (const base::IoError& error) {
+      throw_out_of_memory(describe(), error.what());
+    }
+    try {
+      return run();
+    } catch (const c10::OutOfMemoryError&) {
+      if (const auto shortage = pager::take_shortage()) throw_out_of_memory(describe(), *shortage);
+      throw;
+    }
+  }
+
+  /// R1: results stay pinned in the op that called this one. False where nobody would keep them.
+  bool hands_results_up() const { return pins_.parent() != nullptr && pins_.parent()->keeps_temporaries(); }
+  template <typename Value>
+  void hand_up(const Value& value) {
+    const auto keep = [&](pager::Block& block) { pins_.parent()->keep(block); };
+    if constexpr (std::is_base_of_v<at::TensorBase, Value>)
+      g_target.finder().in_tensor(value, keep);
+    else
+      g_target.finder().in_value(value, keep);
+  }
+
+ private:
+  pager::PinSet pins_;
+};
+
+}  // namespace tensorpager::intercept

@@ -1,0 +1,103 @@
+#include "tensorpager/intercept/hot_ops.h"
+
+#include <tuple>
+#include <type_traits>
+
+#include "tensorpager/intercept/frame.h"
+#include "tensorpager/intercept/key.h"
+
+namespace tensorpager::intercept {
+namespace {
+
+using pager::Access;
+
+/// A tensor that the schema writes is a reference to non-const; one that it reads is not.
+template <typename Declared>
+void see_argument(Frame& frame, const std::remove_reference_t<Declared>& argument) {
+  using Value = std::remove_cv_t<std::remove_reference_t<Declared>>;
+  constexpr bool kWritten = std::is_lvalue_reference_v<Declared> && !std::is_const_v<std::remove_reference_t<Declared>>;
+  constexpr Access access = kWritten ? Access::kWrite : Access::kRead;
+  if constexpr (std::is_same_v<Value, at::Tensor>) {
+    frame.see(argument, access);
+  } else if constexpr (std::is_same_v<Value, std::optional<at::Tensor>>) {
+    if (argument.has_value()) frame.see(*argument, access);
+  } else if constexpr (std::is_same_v<Value, at::TensorList>) {
+    for (const at::Tensor& tensor : argument) frame.see(tensor, access);
+  } else if constexpr (std::is_same_v<Value, at::ITensorListRef>) {
+    for (const at::Tensor& tensor : argument) frame.see(tensor, access);
+  }
+}
+
+template <typename Argument>
+void collect(std::vector<at::TensorBase>& tensors, const Argument& argument) {
+  if constexpr (std::is_same_v<Argument, at::Tensor>) {
+    tensors.push_back(argument);
+  } else if constexpr (std::is_same_v<Argument, std::optional<at::Tensor>>) {
+    if (argument.has_value()) tensors.push_back(*argument);
+  } else if constexpr (std::is_same_v<Argument, at::TensorList> || std::is_same_v<Argument, at::ITensorListRef>) {
+    for (const at::Tensor& tensor : argument) tensors.push_back(tensor);
+  }
+}
+
+template <typename Result>
+void hand_up_result(Frame& frame, const Result& result) {
+  if constexpr (std::is_same_v<Result, at::Tensor>) {
+    frame.hand_up(result);
+  } else if constexpr (requires { std::tuple_size<Result>::value; }) {
+    std::apply([&](const auto&... parts) { (hand_up_result(frame, parts), ...); }, result);
+  }
+}
+
+template <typename Op, typename Signature>
+struct Kernel;
+
+template <typename Op, typename Result, typename... Arguments>
+struct Kernel<Op, Result(Arguments...)> {
+  static Result call(c10::DispatchKeySet keys, Arguments... arguments) {
+    if (!g_target.active) [[unlikely]]
+      return Op::redispatch(after_key(keys), std::forward<Arguments>(arguments)...);
+    g_target.pager->at_op_boundary();
+    Frame frame;
+    (see_argument<Arguments>(frame, arguments), ...);
+    const auto describe = [&] {
+      std::vector<at::TensorBase> tensors;
+      (collect(tensors, arguments), ...);
+      return describe_call(Op::name, tensors);
+    };
+    decltype(auto) result = frame.run(
+        [&]() -> decltype(auto) { return Op::redispatch(after_key(keys), std::forward<Arguments>(arguments)...); },
+        describe);
+    if (frame.hands_results_up()) hand_up_result(frame, result);
+    return static_cast<Result>(result);
+  }
+};
+
+template <typename Op>
+void add(torch::Library& aten) {
+  std::string name = Op::name;
+  if (*Op::overload_name != '\0') name += std::string(".") + Op::overload_name;
+  aten.impl(name.c_str() + std::string_view("aten::").size(),
+            TORCH_FN((Kernel<Op, typename Op::schema>::call)));
+}
+
+}  // namespace
+
+// The ops that fill a training step of small networks: an op more is a line more, and some compile time.
+void register_hot_ops(torch::Library& aten) {
+  namespace ops = at::_ops;
+  add<ops::empty_memory_format>(aten), add<ops::empty_strided>(aten), add<ops::empty_like>(aten), add<ops::zeros_like>(aten);
+  add<ops::ones_like>(aten), add<ops::clone>(aten), add<ops::copy_>(aten), add<ops::fill__Scalar>(aten), add<ops::zero_>(aten);
+  add<ops::resize_>(aten), add<ops::_to_copy>(aten), add<ops::_local_scalar_dense>(aten);
+  add<ops::add_Tensor>(aten), add<ops::add__Tensor>(aten), add<ops::sub_Tensor>(aten), add<ops::mul_Tensor>(aten), add<ops::mul__Tensor>(aten);
+  add<ops::mul_Scalar>(aten), add<ops::div_Tensor>(aten), add<ops::div__Tensor>(aten), add<ops::add_Scalar>(aten), add<ops::add__Scalar>(aten);
+  add<ops::neg>(aten), add<ops::sqrt>(aten), add<ops::pow_Tensor_Scalar>(aten), add<ops::addcmul_>(aten), add<ops::addcdiv_>(aten);
+  add<ops::lerp__Scalar>(aten);
+  add<ops::mm>(aten), add<ops::addmm>(aten), add<ops::bmm>(aten), add<ops::cat>(aten), add<ops::sum_dim_IntList>(aten), add<ops::sum>(aten);
+  add<ops::mean>(aten), add<ops::embedding>(aten);
+  add<ops::sigmoid>(aten), add<ops::tanh>(aten), add<ops::relu>(aten), add<ops::gelu>(aten), add<ops::threshold_backward>(aten);
+  add<ops::sigmoid_backward>(aten), add<ops::tanh_backward>(aten), add<ops::gelu_backward>(aten), add<ops::sigmoid_>(aten);
+  add<ops::tanh_>(aten), add<ops::relu_>(aten), add<ops::_softmax>(aten), add<ops::_softmax_backward_data>(aten);
+  add<ops::_log_softmax>(aten), add<ops::native_layer_norm>(aten), add<ops::native_dropout>(aten), add<ops::_thnn_fused_lstm_cell>(aten);
+}
+
+}  // namespace tensorpager::intercept

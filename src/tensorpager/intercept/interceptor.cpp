@@ -1,0 +1,68 @@
+#include "tensorpager/intercept/interceptor.h"
+
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+#include <torch/library.h>
+
+#include "tensorpager/intercept/fallthrough.h"
+#include "tensorpager/intercept/frame.h"
+#include "tensorpager/intercept/hot_ops.h"
+#include "tensorpager/intercept/key.h"
+#include "tensorpager/intercept/op_info.h"
+
+namespace tensorpager::intercept {
+namespace {
+
+void collect(std::vector<at::TensorBase>& tensors, const c10::IValue& value) {
+  if (value.isTensor()) {
+    tensors.push_back(value.toTensor());
+  } else if (value.isList()) {
+    for (const c10::IValue& element : value.toListRef()) collect(tensors, element);
+  }
+}
+
+/// The arguments are still on the stack where a kernel was called unboxed, which all kernels that allocate are.
+std::string describe(const OpInfo& info, const torch::jit::Stack& stack, std::size_t first) {
+  std::vector<at::TensorBase> tensors;
+  if (stack.size() >= first + info.arguments)
+    for (std::size_t i = 0; i < info.arguments; ++i) collect(tensors, stack[first + i]);
+  return describe_call(info.name.c_str(), tensors);
+}
+
+void run_boxed(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
+  if (!g_target.active) {
+    op.redispatchBoxed(after_key(keys), stack);
+    return;
+  }
+  g_target.pager->at_op_boundary();
+  const OpInfo& info = op_info(op);
+  const std::size_t first = stack->size() - info.arguments;
+  Frame frame(info.temporaries);
+  for (const OpInfo::Argument& argument : info.tensor_arguments)
+    frame.see((*stack)[first + argument.index], argument.access);
+  frame.run([&] { op.redispatchBoxed(after_key(keys), stack); }, [&] { return describe(info, *stack, first); });
+  if (info.returns_tensors && frame.hands_results_up())
+    for (const c10::IValue& result : torch::jit::last(*stack, info.returns)) frame.hand_up(result);
+}
+
+}  // namespace
+
+void install(pager::Pager& pager, const arena::AddressSpace& space) {
+  g_target.pager = &pager;
+  g_target.space = &space;
+  // Leaked: threads may be inside our kernels until the process ends.
+  auto* all = new torch::Library(torch::Library::IMPL, "_", kKey, __FILE__, __LINE__);
+  all->fallback(torch::CppFunction::makeFromBoxedFunction<&run_boxed>());
+  auto* aten = new torch::Library(torch::Library::IMPL, "aten", kKey, __FILE__, __LINE__);
+  register_fallthroughs(*aten);
+  register_hot_ops(*aten);
+}
+
+void set_active(bool active) { g_target.active = active; }
+
+void enter_thread() {
+  if (g_target.active && !c10::impl::tls_is_dispatch_key_included(kKey))
+    c10::impl::tls_set_dispatch_key_included(kKey, true);
+}
+
+}  // namespace tensorpager::intercept

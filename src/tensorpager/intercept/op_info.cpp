@@ -1,0 +1,94 @@
+#include "tensorpager/intercept/op_info.h"
+
+#include <array>
+#include <atomic>
+#include <mutex>
+
+namespace tensorpager::intercept {
+namespace {
+
+using pager::Access;
+
+bool may_hold_tensor(const c10::TypePtr& type) {
+  switch (type->kind()) {
+    case c10::TypeKind::TensorType:
+    case c10::TypeKind::AnyType:
+      return true;
+    case c10::TypeKind::OptionalType:
+    case c10::TypeKind::ListType:
+    case c10::TypeKind::TupleType:
+      for (const auto& inner : type->containedTypes())
+        if (may_hold_tensor(inner)) return true;
+      return false;
+    default:
+      return false;
+  }
+}
+
+bool is_written(const c10::Argument& argument) {
+  const auto* alias = argument.alias_info();
+  if (alias == nullptr) return false;
+  if (alias->isWrite()) return true;
+  for (const auto& inner : alias->containedTypes())  // Tensor(a!)[]
+    if (inner.isWrite()) return true;
+  return false;
+}
+
+/// Kernels registered from Python carry the file they came from; torch has no flag for it. Aten's own are never written in Python.
+bool is_python_op(const c10::OperatorHandle& op) {
+  if (op.schema().name().rfind("aten::", 0) == 0) return false;
+  return op.dumpState().find(".py:") != std::string::npos;
+}
+
+OpInfo make_info(const c10::OperatorHandle& op) {
+  const c10::FunctionSchema& schema = op.schema();
+  OpInfo info;
+  info.schema = &schema;
+  info.name = toString(op.operator_name());
+  info.arguments = static_cast<std::uint32_t>(schema.arguments().size());
+  info.returns = static_cast<std::uint32_t>(schema.returns().size());
+  for (std::uint32_t i = 0; i < info.arguments; ++i) {
+    const c10::Argument& argument = schema.arguments()[i];
+    if (may_hold_tensor(argument.type()))
+      info.tensor_arguments.push_back({i, is_written(argument) ? Access::kWrite : Access::kRead});
+  }
+  for (const auto& result : schema.returns()) info.returns_tensors |= may_hold_tensor(result.type());
+  if (is_python_op(op)) info.temporaries = pager::Temporaries::kLetGo;
+  return info;
+}
+
+/// Open addressing by the schema's address; entries are never removed. Twice the overloads that torch has.
+constexpr std::size_t kSlots = 16384;
+std::array<std::atomic<const OpInfo*>, kSlots> g_slots{};
+
+std::size_t slot_of(const c10::FunctionSchema* schema) {
+  return (reinterpret_cast<std::uintptr_t>(schema) >> 4) * 0x9E3779B97F4A7C15ULL >> 50;  // 14 bits: kSlots
+}
+
+[[gnu::noinline]] const OpInfo& insert(const c10::OperatorHandle& op) {
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  std::size_t slot = slot_of(&op.schema());
+  for (std::size_t tries = 0; tries < kSlots; ++tries, slot = (slot + 1) % kSlots) {
+    const OpInfo* info = g_slots[slot].load(std::memory_order_acquire);
+    if (info != nullptr && info->schema == &op.schema()) return *info;
+    if (info != nullptr) continue;
+    const auto* made = new OpInfo(make_info(op));
+    g_slots[slot].store(made, std::memory_order_release);
+    return *made;
+  }
+  TORCH_CHECK(false, "Tensorpager: more than ", kSlots, " operators");
+}
+
+}  // namespace
+
+const OpInfo& op_info(const c10::OperatorHandle& op) {
+  const c10::FunctionSchema* schema = &op.schema();
+  for (std::size_t slot = slot_of(schema);; slot = (slot + 1) % kSlots) {
+    const OpInfo* info = g_slots[slot].load(std::memory_order_acquire);
+    if (info == nullptr) return insert(op);
+    if (info->schema == schema) return *info;
+  }
+}
+
+}  // namespace tensorpager::intercept

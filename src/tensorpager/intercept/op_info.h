@@ -1,0 +1,33 @@
+// What we keep of each operator, worked out from its schema once: which arguments can hold tensors, which of them it writes, and whether Python
+// implements it.
+#pragma once
+
+#include <ATen/core/dispatch/Dispatcher.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tensorpager/pager/block.h"
+#include "tensorpager/pager/pin_set.h"
+
+namespace tensorpager::intercept {
+
+struct OpInfo {
+  struct Argument {
+    std::uint32_t index;
+    pager::Access access;
+  };
+  const c10::FunctionSchema* schema = nullptr;
+  std::string name;  // aten::add.Tensor
+  std::vector<Argument> tensor_arguments;
+  std::uint32_t arguments = 0;
+  std::uint32_t returns = 0;
+  bool returns_tensors = false;
+  pager::Temporaries temporaries = pager::Temporaries::kKeep;  // kLetGo: Python implements it
+};
+
+/// Found without a lock after the first call of an op.
+const OpInfo& op_info(const c10::OperatorHandle& op);
+
+}  // namespace tensorpager::intercept

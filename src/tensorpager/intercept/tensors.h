@@ -1,0 +1,61 @@
+// Finds the blocks behind tensors. By address, not by deleter: an alias imported through DLPack or a copy-on-write storage is another
+// storage on the same block.
+#pragma once
+
+#include <ATen/core/ivalue.h>
+#include <c10/util/FunctionRef.h>
+
+#include "tensorpager/arena/address_space.h"
+#include "tensorpager/intercept/foreign.h"
+#include "tensorpager/pager/pager.h"
+
+namespace tensorpager::intercept {
+
+/// The parts of a sparse tensor, which has no storage of its own.
+[[gnu::noinline]] void for_each_part(const at::TensorBase& tensor, c10::function_ref<void(const at::TensorBase&)> visit);
+
+class BlockFinder {
+ public:
+  BlockFinder(pager::Pager& pager, const arena::AddressSpace& space) : pager_(pager), space_(space) {}
+
+  /// Calls `visit(block)` for each block behind the tensor; nothing for undefined, meta, fake, small and foreign ones.
+  template <typename Visit>
+  void in_tensor(const at::TensorBase& tensor, Visit&& visit) const {
+    const c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
+    if (!tensor.defined()) return;
+    if (!impl->has_storage()) [[unlikely]] {
+      for_each_part(tensor, [&](const at::TensorBase& part) { in_tensor(part, visit); });
+      return;
+    }
+    c10::StorageImpl* storage = impl->unsafe_storage().unsafeGetStorageImpl();
+    if (storage == nullptr) return;
+    const void* data = storage->_mutable_data_ptr_no_checks().get();
+    if (!space_.contains(data)) {
+      if (data != nullptr) [[unlikely]]
+        note_foreign(*storage);
+      return;
+    }
+    if (space_.is_slab(data)) return;
+    if (pager::Block* block = pager_.find(data)) visit(*block);
+  }
+
+  template <typename Visit>
+  void in_value(const c10::IValue& value, Visit&& visit) const {
+    if (value.isTensor()) {
+      in_tensor(value.toTensor(), visit);
+    } else if (value.isList()) {
+      for (const c10::IValue& element : value.toListRef()) {
+        if (!element.isTensor() && !element.isList() && !element.isTuple() && !element.isNone()) return;
+        in_value(element, visit);
+      }
+    } else if (value.isTuple()) {
+      for (const c10::IValue& element : value.toTupleRef().elements()) in_value(element, visit);
+    }
+  }
+
+ private:
+  pager::Pager& pager_;
+  const arena::AddressSpace& space_;
+};
+
+}  // namespace tensorpager::intercept

@@ -1,0 +1,10 @@
+// What intercept/ needs of torch, precompiled: these headers cost more than our code.
+#pragma once
+
+#include <ATen/ATen.h>
+#include <ATen/Operators.h>
+#include <ATen/SparseCsrTensorImpl.h>
+#include <ATen/SparseTensorImpl.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+#include <torch/library.h>

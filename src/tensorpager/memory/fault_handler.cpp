@@ -1,0 +1,68 @@
+#include "tensorpager/memory/fault_handler.h"
+
+#include <signal.h>
+#include <ucontext.h>
+
+#include <atomic>
+#include <cerrno>
+
+namespace tensorpager::memory {
+namespace {
+
+std::atomic<pager::Pager*> g_pager{nullptr};
+std::atomic<void (*)()> g_observer{nullptr};
+struct sigaction g_previous {};
+
+pager::Pager::FaultKind kind_of(const void* context) {
+#if defined(__x86_64__)
+  constexpr unsigned long long kWriteBit = 2;  // of the page fault's error code
+  const auto* machine = &static_cast<const ucontext_t*>(context)->uc_mcontext;
+  const bool write = (static_cast<unsigned long long>(machine->gregs[REG_ERR]) & kWriteBit) != 0;
+  return write ? pager::Pager::FaultKind::kWrite : pager::Pager::FaultKind::kRead;
+#else
+  static_cast<void>(context);
+  return pager::Pager::FaultKind::kUnknown;
+#endif
+}
+
+void pass_on(int signal_number, siginfo_t* info, void* context) {
+  if ((g_previous.sa_flags & SA_SIGINFO) != 0 && g_previous.sa_sigaction != nullptr) {
+    g_previous.sa_sigaction(signal_number, info, context);
+  } else if (g_previous.sa_handler != SIG_DFL && g_previous.sa_handler != SIG_IGN) {
+    g_previous.sa_handler(signal_number);
+  } else {
+    // Returning repeats the access, which now ends the process as it would have without us.
+    signal(signal_number, SIG_DFL);
+  }
+}
+
+void on_fault(int signal_number, siginfo_t* info, void* context) {
+  const int saved_errno = errno;
+  pager::Pager* pager = g_pager.load(std::memory_order_acquire);
+  const bool is_access = info->si_code > 0;  // sent by the kernel, not by kill()
+  if (pager != nullptr && is_access && pager->serve_fault(info->si_addr, kind_of(context))) {
+    if (auto* observer = g_observer.load(std::memory_order_relaxed)) observer();
+    errno = saved_errno;
+    return;
+  }
+  pass_on(signal_number, info, context);
+  errno = saved_errno;
+}
+
+}  // namespace
+
+void install_fault_handler(pager::Pager& pager) {
+  g_pager.store(&pager, std::memory_order_release);
+  struct sigaction action {};
+  action.sa_sigaction = &on_fault;
+  // On the thread's alternate stack where it has one; and open to faults inside, which the pager tells apart.
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
+  sigemptyset(&action.sa_mask);
+  struct sigaction previous {};
+  sigaction(SIGSEGV, &action, &previous);
+  if (previous.sa_sigaction != &on_fault) g_previous = previous;
+}
+
+void set_fault_observer(void (*observer)()) { g_observer.store(observer, std::memory_order_relaxed); }
+
+}  // namespace tensorpager::memory

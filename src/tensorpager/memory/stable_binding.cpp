@@ -1,0 +1,178 @@
+#include "tensorpager/memory/stable_binding.h"
+
+#include <sys/mman.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "tensorpager/base/errors.h"
+
+// Newer than Debian 12's headers may be missing these.
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+#ifndef MREMAP_DONTUNMAP
+#define MREMAP_DONTUNMAP 4
+#endif
+
+namespace tensorpager::memory {
+
+using arena::Piece;
+using base::Bytes;
+using pager::Access;
+using pager::Block;
+
+namespace {
+
+/// Moves of one block: more would cost more calls than fresh pages do, and a mapping each.
+constexpr std::size_t kMostPieces = 8;
+constexpr int kPoison = 0xFF;  // NaN as a float, -1 as an index
+/// Mappings that one block can add while it is moved out and in.
+constexpr std::uint64_t kMappingsPerMove = kMostPieces + 2;
+
+}  // namespace
+
+void StableBinding::protect(std::byte* at, Bytes size, int protection) {
+  ++system_calls_;
+  if (mprotect(at, size.count(), protection) != 0) throw base::IoError("mprotect", "a block", size, errno);
+}
+
+void StableBinding::populate(std::byte* at, Bytes size) {
+  protect(at, size, PROT_READ | PROT_WRITE);
+  system_calls_ += 2;
+  if (size >= base::kHugePage) madvise(at, size.count(), MADV_HUGEPAGE);  // a wish: smaller pages do as well
+  if (madvise(at, size.count(), MADV_POPULATE_WRITE) == 0) return;
+  if (errno != EINVAL) {
+    const int error = errno;
+    close(at, size);
+    throw base::IoError("madvise", "fresh memory", size, error);
+  }
+  // A kernel before 5.14: touch each page.
+  for (std::uint64_t page = 0; page < size.count(); page += base::kPage.count())
+    *reinterpret_cast<volatile char*>(at + page) = 0;
+}
+
+void StableBinding::close(std::byte* at, Bytes size) {
+  ++system_calls_;
+  // One call takes the pages and the access away, and the mapping joins its inaccessible neighbours again.
+  void* mapped =
+      mmap(at, size.count(), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+  TENSORPAGER_CHECK(mapped == at);
+}
+
+void StableBinding::move(std::byte* from, Bytes size, std::byte* to) {
+  ++system_calls_;
+  void* moved =
+      mremap(from, size.count(), size.count(), MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, to);
+  TENSORPAGER_CHECK(moved == to);
+  close(from, size);
+  mappings_.add(kMappingsPerMove);
+}
+
+void StableBinding::trim(Bytes allowance) {
+  while (pool_.bytes() > allowance) {
+    const Piece piece = *pool_.take_oldest();
+    close(piece.at, piece.bytes);
+    space_.give_back(piece.at, piece.bytes);
+  }
+}
+
+std::byte* StableBinding::acquire(Bytes charged, Bytes pool_allowance) {
+  std::byte* at = pool_.take_exact(charged);
+  if (at == nullptr) {
+    at = space_.take(charged);
+    Bytes done;
+    // While there is room for more, fresh pages: every size of the program's gets a range of its own, and later steps ask nobody.
+    if (pool_.bytes() > pool_allowance) {
+      for (const Piece& piece : pool_.take_up_to(charged, kMostPieces)) {
+        move(piece.at, piece.bytes, at + done.count());
+        space_.give_back(piece.at, piece.bytes);
+        done += piece.bytes;
+      }
+    }
+    trim(pool_allowance);
+    if (done < charged) {
+      try {
+        populate(at + done.count(), charged - done);
+      } catch (...) {
+        close(at, charged);
+        space_.give_back(at, charged);
+        throw;
+      }
+    }
+    return at;
+  }
+  trim(pool_allowance);
+  return at;
+}
+
+std::byte* StableBinding::acquire_slab_chunk(Bytes size, Bytes pool_allowance) {
+  trim(pool_allowance);
+  std::byte* at = space_.take_slab_chunk(size);
+  populate(at, size);
+  return at;
+}
+
+void StableBinding::release(Block& block) noexcept {
+  const std::uint64_t state = block.state();
+  if ((state & pager::kAbsent) != 0) {
+    space_.give_back(block.data, block.charged);
+    return;
+  }
+  if ((state & pager::kClean) != 0) protect(block.data, block.charged, PROT_READ | PROT_WRITE);
+  if (poison_) std::memset(block.data, kPoison, block.charged.count());
+  pool_.put({block.data, block.charged});
+}
+
+void StableBinding::begin_page_out(Block& block) { protect(block.data, block.charged, PROT_READ); }
+
+void StableBinding::cancel_page_out(Block& block) noexcept {
+  protect(block.data, block.charged, PROT_READ | PROT_WRITE);
+}
+
+void StableBinding::unbind(Block& block) {
+  protect(block.data, block.charged, PROT_NONE);
+  std::byte* at = space_.take(block.charged);
+  move(block.data, block.charged, at);
+  protect(at, block.charged, PROT_READ | PROT_WRITE);
+  if (poison_) std::memset(at, kPoison, block.charged.count());
+  pool_.put({at, block.charged});
+}
+
+bool StableBinding::may_unbind() { return mappings_.has_room_for(kMappingsPerMove); }
+
+std::vector<Piece> StableBinding::stage(Block& block, Bytes pool_allowance) {
+  std::vector<Piece> pieces = pool_.take_up_to(block.charged, kMostPieces);
+  Bytes missing = block.charged;
+  for (const Piece& piece : pieces) missing -= piece.bytes;
+  trim(pool_allowance);
+  if (missing > Bytes(0)) {
+    try {
+      const Piece fresh{space_.take(missing), missing};
+      populate(fresh.at, fresh.bytes);
+      pieces.push_back(fresh);
+    } catch (...) {
+      discard(pieces);
+      throw;
+    }
+  }
+  return pieces;
+}
+
+void StableBinding::bind(Block& block, std::span<const Piece> pieces, Access access) {
+  std::byte* to = block.data;
+  for (const Piece& piece : pieces) {
+    if (access == Access::kRead) protect(piece.at, piece.bytes, PROT_READ);
+    move(piece.at, piece.bytes, to);
+    space_.give_back(piece.at, piece.bytes);
+    to += piece.bytes.count();
+  }
+}
+
+void StableBinding::discard(std::span<const Piece> pieces) noexcept {
+  for (const Piece& piece : pieces) pool_.put(piece);
+}
+
+void StableBinding::make_writable(Block& block) { protect(block.data, block.charged, PROT_READ | PROT_WRITE); }
+
+}  // namespace tensorpager::memory

@@ -1,0 +1,50 @@
+// The stable binding: a storage keeps its virtual address for life, and paging changes what is mapped there.
+//
+// Out: read-only for all, copy, inaccessible, then the pages move to the pool; another thread that touches the block meanwhile
+// waits in the fault handler. In: bytes are read into pooled pages, which are then moved into place in one call each, so other threads see all
+// of a page or none of it. An address we hold is never unmapped, not for a moment: a stranger's mmap could land there.
+#pragma once
+
+#include "tensorpager/arena/address_space.h"
+#include "tensorpager/arena/mappings.h"
+#include "tensorpager/arena/page_pool.h"
+#include "tensorpager/pager/binding.h"
+
+namespace tensorpager::memory {
+
+class StableBinding final : public pager::Binding {
+ public:
+  explicit StableBinding(arena::AddressSpace& space) : space_(space) {}
+
+  base::Bytes charge_for(base::Bytes size) const override { return base::round_up(size, base::kPage); }
+  std::byte* acquire(base::Bytes charged, base::Bytes pool_allowance) override;
+  std::byte* acquire_slab_chunk(base::Bytes size, base::Bytes pool_allowance) override;
+  void release(pager::Block& block) noexcept override;
+  void begin_page_out(pager::Block& block) override;
+  void cancel_page_out(pager::Block& block) noexcept override;
+  void unbind(pager::Block& block) override;
+  bool may_unbind() override;
+  std::vector<arena::Piece> stage(pager::Block& block, base::Bytes pool_allowance) override;
+  void bind(pager::Block& block, std::span<const arena::Piece> pieces, pager::Access access) override;
+  void discard(std::span<const arena::Piece> pieces) noexcept override;
+  void make_writable(pager::Block& block) override;
+  void poison(bool on) override { poison_ = on; }
+  base::Bytes pooled() const override { return pool_.bytes(); }
+  std::uint64_t system_calls() const override { return system_calls_; }
+
+ private:
+  void protect(std::byte* at, base::Bytes size, int protection);
+  void populate(std::byte* at, base::Bytes size);
+  /// Moves pages; the place they leave becomes inaccessible.
+  void move(std::byte* from, base::Bytes size, std::byte* to);
+  void close(std::byte* at, base::Bytes size);
+  void trim(base::Bytes allowance);
+
+  arena::AddressSpace& space_;
+  arena::Mappings mappings_;
+  arena::PagePool pool_;
+  bool poison_ = false;
+  std::uint64_t system_calls_ = 0;
+};
+
+}  // namespace tensorpager::memory

@@ -1,0 +1,44 @@
+// A storage's memory and its state. The state is one word, so that a pin of a resident block is one atomic operation and needs no lock:
+//
+//   resident --page out--> absent --page in--> resident, clean --first write--> resident
+//   any --storage dies--> dead        (the memory goes back at once; the record waits for the last pin, R7)
+//
+// Only the pager, holding its lock, sets or clears absent, clean and dead, and it makes a block absent only from a word without pins.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "tensorpager/base/bytes.h"
+#include "tensorpager/transfer/engine.h"
+
+namespace tensorpager::pager {
+
+enum class Access : std::uint8_t { kRead, kWrite };
+
+/// Bits of the state word.
+inline constexpr std::uint64_t kAbsent = std::uint64_t{1} << 63;  // the bytes are below
+inline constexpr std::uint64_t kDead = std::uint64_t{1} << 62;    // its storage is gone
+inline constexpr std::uint64_t kClean = std::uint64_t{1} << 61;   // resident, read-only, and the same bytes are below
+inline constexpr std::uint64_t kExport = std::uint64_t{1} << 32;  // one pin of a named export
+inline constexpr std::uint64_t kExportMask = (kClean - 1) & ~(kExport - 1);
+inline constexpr std::uint64_t kPin = 1;  // one pin of a frame
+inline constexpr std::uint64_t kPinMask = kExport - 1;
+
+struct Block {
+  std::atomic<std::uint64_t> word{0};
+  std::atomic<std::uint64_t> last_use{0};  // op index
+  std::byte* data = nullptr;
+  base::Bytes size;                // bytes the program asked for
+  base::Bytes charged;             // size rounded up to the granule
+  transfer::Slot slot;             // valid while absent or clean
+  std::uint32_t list_index = 0;  // place in the policy while resident, in the list of absent blocks while not
+
+  std::uint64_t state() const { return word.load(std::memory_order_acquire); }
+  bool is_absent() const { return (state() & kAbsent) != 0; }
+  bool is_clean() const { return (state() & kClean) != 0; }
+  bool is_pinned() const { return (state() & (kPinMask | kExportMask)) != 0; }
+};
+
+}  // namespace tensorpager::pager

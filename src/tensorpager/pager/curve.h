@@ -1,0 +1,56 @@
+// Live and charged bytes over op index, in a bounded number of points: each point is the largest value of its stretch of ops, and stretches
+// double when the points are used up. A peak is never lost.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "tensorpager/base/bytes.h"
+
+namespace tensorpager::pager {
+
+class Curve {
+ public:
+  struct Point {
+    std::uint64_t op = 0;  // first op of the stretch
+    base::Bytes live;
+    base::Bytes charged;
+  };
+  static constexpr std::size_t kMostPoints = 4096;
+
+  void note(std::uint64_t op, base::Bytes live, base::Bytes charged) {
+    const std::uint64_t first = op / stretch_ * stretch_;
+    if (points_.empty() || points_.back().op < first) {
+      if (points_.size() == kMostPoints) halve();
+      points_.push_back({op / stretch_ * stretch_, live, charged});
+      return;
+    }
+    points_.back().live = std::max(points_.back().live, live);
+    points_.back().charged = std::max(points_.back().charged, charged);
+  }
+
+  const std::vector<Point>& points() const { return points_; }
+
+ private:
+  void halve() {
+    stretch_ *= 2;
+    std::vector<Point> merged;
+    merged.reserve(kMostPoints);
+    for (Point point : points_) {
+      point.op = point.op / stretch_ * stretch_;
+      if (merged.empty() || merged.back().op < point.op) {
+        merged.push_back(point);
+      } else {
+        merged.back().live = std::max(merged.back().live, point.live);
+        merged.back().charged = std::max(merged.back().charged, point.charged);
+      }
+    }
+    points_ = std::move(merged);
+  }
+
+  std::uint64_t stretch_ = 1;
+  std::vector<Point> points_;
+};
+
+}  // namespace tensorpager::pager

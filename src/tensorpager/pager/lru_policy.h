@@ -1,0 +1,34 @@
+// Least recently used, exactly, without work on the hit path: a heap by the last use known when a block was last looked at. A block that was used since
+// is put back by its new time when it comes to the top.
+#pragma once
+
+#include <vector>
+
+#include "tensorpager/pager/eviction_policy.h"
+
+namespace tensorpager::pager {
+
+class LruPolicy final : public EvictionPolicy {
+ public:
+  void add(Block& block) override;
+  void remove(Block& block) noexcept override;
+  Block* choose() override;
+  Block* at(std::size_t index) override { return heap_[index].block; }
+  std::size_t size() const override { return heap_.size(); }
+
+ private:
+  struct Entry {
+    std::uint64_t last_use;  // as of the last look
+    Block* block;
+  };
+  void place(std::size_t index, Entry entry);
+  void sift_up(std::size_t index);
+  void sift_down(std::size_t index);
+
+  Block* oldest_unpinned() const;
+
+  std::vector<Entry> heap_;
+  std::uint64_t latest_ = 0;  // the largest last use seen
+};
+
+}  // namespace tensorpager::pager

@@ -1,0 +1,242 @@
+#include "tensorpager/pager/pager.h"
+
+#include <new>
+
+#include "tensorpager/arena/mappings.h"
+#include "tensorpager/arena/witness.h"
+#include "tensorpager/base/errors.h"
+#include "tensorpager/pager/lock.h"
+#include "tensorpager/pager/pin_set.h"
+
+namespace tensorpager::pager {
+
+using base::Bytes;
+
+constinit thread_local ThreadState t_state;
+
+Pager::Pager(arena::AddressSpace& space, Binding& binding, std::unique_ptr<EvictionPolicy> policy)
+    : space_(space), binding_(binding), policy_(std::move(policy)), ledger_(base::kUnlimited) {}
+
+void Pager::start(const Options& options, std::unique_ptr<transfer::Engine> tier) {
+  const Lock lock(*this);
+  TENSORPAGER_CHECK(absent_.empty());
+  tier_ = std::move(tier);
+  ledger_.set_budget(options.budget);
+  counts_ = Statistics();
+  clock_ = 0;
+  floor_ = 0;
+  if (options.curve)
+    curve_.emplace();
+  else
+    curve_.reset();
+  fuzz_.reset();
+  if (options.fuzz) fuzz_.emplace(*options.fuzz);
+  fuzz_evictions_ = options.fuzz_evictions;
+  witness_ops_ = options.witness_ops;
+  binding_.poison(options.fuzz.has_value());
+  boundary_work_ = options.fuzz.has_value() || witness_ops_ != 0;
+}
+
+void Pager::stop() {
+  const Lock lock(*this);
+  boundary_work_ = false;
+  fuzz_.reset();
+  binding_.poison(false);
+  ledger_.lift_budget();
+  while (!absent_.empty()) page_in(*absent_.back(), Access::kWrite);
+  for (std::size_t i = 0; i < policy_->size(); ++i)
+    if (policy_->at(i)->is_clean()) make_writable(*policy_->at(i));
+}
+
+Block& Pager::create(Bytes size) {
+  auto block = std::make_unique<Block>();
+  block->size = size;
+  block->charged = binding_.charge_for(size);
+  block->last_use = clock_.load(std::memory_order_relaxed);
+  PinSet* holder = t_state.top;
+  const bool held = holder != nullptr && holder->keeps_temporaries();
+  {
+    const Lock lock(*this);
+    make_room(block->charged);
+    block->data = binding_.acquire(block->charged, ledger_.pool_allowance(block->charged));
+    settle_pool();
+    ledger_.born(block->charged);
+    if (held) block->word = kPin;
+    policy_->add(*block);
+    space_.set_owner(block->data, block.get());
+    note_curve();
+  }
+  records_.fetch_add(1, std::memory_order_relaxed);
+  if (held) {
+    t_state.pinned += block->charged.count();
+    holder->own(*block);
+    note_working_set();
+  }
+  return *block.release();
+}
+
+void Pager::destroy(Block& block) noexcept {
+  const Lock lock(*this);
+  const std::uint64_t word = block.state();
+  const bool resident = (word & kAbsent) == 0;
+  if (resident)
+    policy_->remove(block);
+  else
+    remove_absent(block);
+  if ((word & (kAbsent | kClean)) != 0) release_slot(block);
+  if ((word & kExportMask) != 0) {
+    export_bytes_ -= block.charged.count();
+    note_unevictable();
+  }
+  space_.set_owner(block.data, nullptr);
+  binding_.release(block);
+  ledger_.died(block.charged, resident);
+  settle_pool();
+  note_curve();
+  const std::uint64_t last = block.word.fetch_or(kDead, std::memory_order_acq_rel);
+  if ((last & kPinMask) != 0)
+    t_state.pinned -= block.charged.count();
+  else if ((last & kExportMask) == 0)
+    forget(block);
+}
+
+void Pager::forget(Block& block) noexcept {
+  records_.fetch_sub(1, std::memory_order_relaxed);
+  delete &block;
+}
+
+std::byte* Pager::acquire_slab_chunk(Bytes size) {
+  const Lock lock(*this);
+  make_room(size);
+  std::byte* chunk = binding_.acquire_slab_chunk(size, ledger_.pool_allowance(size));
+  settle_pool();
+  ledger_.born_in_slab(size);
+  note_unevictable();
+  note_curve();
+  return chunk;
+}
+
+bool Pager::serve_fault(const void* address, FaultKind kind) noexcept {
+  if (t_state.in_pager || !space_.contains(address)) return false;
+  const Lock lock(*this);
+  auto* block = static_cast<Block*>(space_.owner_before(address));
+  if (block == nullptr || address >= block->data + block->charged.count()) return false;
+  try {
+    if (block->is_absent()) {
+      ++counts_.faults;
+      try {
+        make_room(block->charged);
+      } catch (const std::exception&) {
+        // All is pinned and a fault cannot be refused: exceed the budget, which the ledger counts.
+      }
+      page_in(*block, kind == FaultKind::kRead ? Access::kRead : Access::kWrite);
+      note_curve();
+      return true;
+    }
+    if (block->is_clean() && kind != FaultKind::kRead) {
+      ++counts_.write_faults;
+      make_writable(*block);
+      return true;
+    }
+  } catch (const std::exception&) {
+    return false;  // the bytes cannot be had: the fault goes to whoever handled faults before us
+  }
+  // Another thread was faster. The same fault over and over is one that paging cannot mend.
+  constexpr std::uint32_t kHopeless = 1000;
+  t_state.same_faults = t_state.last_fault == address ? t_state.same_faults + 1 : 0;
+  t_state.last_fault = address;
+  return t_state.same_faults < kHopeless;
+}
+
+Block* Pager::pin_export(const void* address) {
+  if (!space_.contains(address) || space_.is_slab(address)) return nullptr;
+  const Lock lock(*this);
+  auto* block = static_cast<Block*>(space_.owner_before(address));
+  if (block == nullptr || address >= block->data + block->charged.count()) return nullptr;
+  if (block->is_absent()) {
+    make_room(block->charged);
+    page_in(*block, Access::kWrite);
+  } else if (block->is_clean()) {
+    make_writable(*block);
+  }
+  if ((block->word.fetch_add(kExport, std::memory_order_acq_rel) & kExportMask) == 0) {
+    export_bytes_ += block->charged.count();
+    note_unevictable();
+  }
+  return block;
+}
+
+void Pager::unpin_export(Block& block) noexcept {
+  const Lock lock(*this);
+  const std::uint64_t word = block.word.fetch_sub(kExport, std::memory_order_acq_rel);
+  if ((word & kExportMask) != kExport) return;
+  if ((word & kDead) == 0) {
+    export_bytes_ -= block.charged.count();
+    note_unevictable();
+  } else if ((word & kPinMask) == 0) {
+    forget(block);
+  }
+}
+
+void Pager::note_unevictable() { unevictable_ = ledger_.slabs().count() + export_bytes_; }
+
+void Pager::note_curve() {
+  if (curve_) curve_->note(clock_.load(std::memory_order_relaxed), ledger_.live(), ledger_.charged());
+}
+
+void Pager::settle_pool() { ledger_.set_pooled(binding_.pooled()); }
+
+void Pager::do_boundary_work(std::uint64_t now) {
+  if (witness_ops_ != 0 && now % witness_ops_ == 0) {
+    const std::uint64_t resident = arena::resident_size(space_.begin(), space_.end()).count();
+    const Lock lock(*this);
+    counts_.witness_peak_bytes = std::max(counts_.witness_peak_bytes, resident);
+  }
+  const Lock lock(*this);
+  for (std::uint64_t i = 0; fuzz_ && i < fuzz_evictions_ && policy_->size() > 0; ++i)
+    counts_.fuzz_page_outs += page_out(*policy_->at((*fuzz_)() % policy_->size())) ? 1 : 0;
+}
+
+Statistics Pager::statistics() {
+  const Lock lock(*this);
+  Statistics s = counts_;
+  s.budget_bytes = ledger_.budget().count();
+  s.peak_bytes = ledger_.peak().count();
+  s.need_bytes = ledger_.need().count();
+  s.floor_bytes = floor_;
+  s.over_budget_bytes = ledger_.over().count();
+  s.live_bytes = ledger_.live().count();
+  s.resident_bytes = ledger_.resident().count();
+  s.pooled_bytes = binding_.pooled().count();
+  s.slab_bytes = ledger_.slabs().count();
+  s.spill_bytes = tier_ ? tier_->reserved().count() : 0;
+  s.ops = clock_;
+  s.live_blocks = policy_->size() + absent_.size();
+  s.records = records_;
+  for (std::size_t i = 0; i < policy_->size(); ++i) s.pins += (policy_->at(i)->state() & kPinMask) != 0 ? 1 : 0;
+  s.export_bytes = export_bytes_;
+  s.mappings = arena::Mappings::count_now();
+  s.system_calls = binding_.system_calls();
+  return s;
+}
+
+std::vector<Curve::Point> Pager::curve() {
+  const Lock lock(*this);
+  return curve_ ? curve_->points() : std::vector<Curve::Point>();
+}
+
+void Pager::before_fork() {
+  mutex_.lock();
+  t_state.in_pager = true;
+}
+
+void Pager::after_fork(bool in_child) {
+  if (tier_) tier_->after_fork(in_child);
+  t_state.in_pager = false;
+  if (in_child)
+    ::new (&mutex_) std::mutex;
+  else
+    mutex_.unlock();
+}
+
+}  // namespace tensorpager::pager

@@ -1,0 +1,147 @@
+// The one keeper of what is resident. It never plans: a policy (later: an action source) says what to page out, the binding moves pages, the tier
+// moves bytes, the ledger counts.
+//
+// Locking: one mutex covers everything but the state words of blocks. Pinning a resident block takes no lock; a block is made absent only under
+// the lock and only from a word without pins. Nothing foreign runs, and nothing is thrown, while the lock is held by a caller outside.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <random>
+#include <vector>
+
+#include "tensorpager/arena/address_space.h"
+#include "tensorpager/arena/ledger.h"
+#include "tensorpager/base/bytes.h"
+#include "tensorpager/pager/binding.h"
+#include "tensorpager/pager/block.h"
+#include "tensorpager/pager/curve.h"
+#include "tensorpager/pager/eviction_policy.h"
+#include "tensorpager/pager/statistics.h"
+#include "tensorpager/pager/thread_state.h"
+#include "tensorpager/transfer/engine.h"
+
+namespace tensorpager::pager {
+
+class PinSet;
+
+class Pager {
+ public:
+  struct Options {
+    base::Bytes budget = base::kUnlimited;
+    std::optional<std::uint64_t> fuzz;  // seed
+    std::uint64_t fuzz_evictions = 2;   // tries at each op boundary
+    std::uint64_t witness_ops = 0;      // 0: never ask the kernel
+    bool curve = false;
+  };
+
+  Pager(arena::AddressSpace& space, Binding& binding, std::unique_ptr<EvictionPolicy> policy);
+  Pager(const Pager&) = delete;
+  Pager& operator=(const Pager&) = delete;
+
+  /// Starts a session: statistics from zero, this budget, this tier. What the program holds from an earlier session stays charged.
+  void start(const Options& options, std::unique_ptr<transfer::Engine> tier);
+  /// Ends it: pages everything in and lifts the budget. Throws IoError if bytes cannot be read back.
+  void stop();
+
+  // --- storages
+  /// A block for `size` bytes (at least 1), pinned by the op that runs on this thread. Throws OverBudget, IoError.
+  Block& create(base::Bytes size);
+  void destroy(Block& block) noexcept;
+  /// The block that starts exactly here; null if none does. Takes no lock.
+  Block* find(const void* first) const { return static_cast<Block*>(space_.owner_at(first)); }
+  /// A charged chunk for the slabs. Throws as `create`.
+  std::byte* acquire_slab_chunk(base::Bytes size);
+
+  // --- ops
+  /// Counts an op; the fuzzer evicts here.
+  void at_op_boundary() {
+    const std::uint64_t now = clock_.fetch_add(1, std::memory_order_relaxed) + 1;
+    if (boundary_work_.load(std::memory_order_relaxed)) [[unlikely]]
+      do_boundary_work(now);
+  }
+  bool pin_if_ready(Block& block, Access access) {
+    const std::uint64_t blocked = kAbsent | (access == Access::kWrite ? kClean : 0);
+    std::uint64_t word = block.word.load(std::memory_order_relaxed);
+    do {
+      if ((word & blocked) != 0) return false;
+    } while (!block.word.compare_exchange_weak(word, word + kPin, std::memory_order_acquire));
+    if ((word & kPinMask) == 0) t_state.pinned += block.charged.count();
+    block.last_use.store(clock_.load(std::memory_order_relaxed), std::memory_order_relaxed);
+    return true;
+  }
+  void unpin(Block& block) {
+    const std::uint64_t word = block.word.fetch_sub(kPin, std::memory_order_release);
+    if ((word & kPinMask) != kPin) return;
+    if ((word & kDead) != 0) [[unlikely]] {
+      if ((word & kExportMask) == 0) forget(block);
+    } else {
+      t_state.pinned -= block.charged.count();
+    }
+  }
+  void admit(PinSet& pins);
+  void note_working_set() {
+    const std::uint64_t bytes = t_state.pinned + unevictable_.load(std::memory_order_relaxed);
+    if (bytes > floor_.load(std::memory_order_relaxed)) [[unlikely]]
+      floor_.store(bytes, std::memory_order_relaxed);
+  }
+
+  // --- access outside ops
+  enum class FaultKind : std::uint8_t { kRead, kWrite, kUnknown };
+  /// Makes the faulting address accessible. False where it is not ours to mend: not a live block, or a fault in the pager itself.
+  bool serve_fault(const void* address, FaultKind kind) noexcept;
+  /// Keeps the block at this address resident and writable until `unpin_export`; null where the address is none of ours.
+  /// Throws OverBudget, IoError.
+  Block* pin_export(const void* address);
+  void unpin_export(Block& block) noexcept;
+
+  // --- all of it
+  /// Pages out every block that is not pinned (tests).
+  void page_out_all();
+  Statistics statistics();
+  std::vector<Curve::Point> curve();
+  base::Bytes budget() const { return ledger_.budget(); }
+
+  void before_fork();
+  void after_fork(bool in_child);
+
+ private:
+  class Lock;
+
+  void make_room(base::Bytes bytes);
+  bool page_out(Block& block);
+  void page_in(Block& block, Access access);
+  void make_writable(Block& block);
+  void release_slot(Block& block);
+  void forget(Block& block) noexcept;
+  void add_absent(Block& block);
+  void remove_absent(Block& block) noexcept;
+  void do_boundary_work(std::uint64_t now);
+  void note_unevictable();
+  void note_curve();
+  void settle_pool();
+
+  arena::AddressSpace& space_;
+  Binding& binding_;
+  std::unique_ptr<EvictionPolicy> policy_;
+  std::unique_ptr<transfer::Engine> tier_;
+  arena::Ledger ledger_;
+  std::mutex mutex_;
+  std::vector<Block*> absent_;
+  Statistics counts_;
+  std::optional<Curve> curve_;
+  std::optional<std::mt19937_64> fuzz_;
+  std::uint64_t fuzz_evictions_ = 0;
+  std::uint64_t witness_ops_ = 0;
+  std::uint64_t export_bytes_ = 0;
+  std::atomic<std::uint64_t> clock_{0};        // op index
+  std::atomic<std::uint64_t> floor_{0};        // bytes
+  std::atomic<std::uint64_t> unevictable_{0};  // bytes in slabs and exports
+  std::atomic<std::uint64_t> records_{0};
+  std::atomic<bool> boundary_work_{false};
+};
+
+}  // namespace tensorpager::pager

@@ -1,0 +1,69 @@
+// What a session counted. One list of fields, with the unit in each name; every reader (Python, tests, reports) goes through it.
+#pragma once
+
+#include <cstdint>
+
+namespace tensorpager::pager {
+
+struct Statistics {
+  std::uint64_t budget_bytes = 0;
+  std::uint64_t peak_bytes = 0;         // charged: blocks, slabs, pooled pages
+  std::uint64_t need_bytes = 0;         // peak had nothing been evicted
+  std::uint64_t floor_bytes = 0;        // the most that one op of one thread required, with what cannot be evicted
+  std::uint64_t over_budget_bytes = 0;  // the most by which an access outside an op exceeded the budget
+  std::uint64_t live_bytes = 0;
+  std::uint64_t resident_bytes = 0;
+  std::uint64_t pooled_bytes = 0;
+  std::uint64_t slab_bytes = 0;
+  std::uint64_t spill_bytes = 0;  // reserved in the tier below
+  std::uint64_t ops = 0;
+  std::uint64_t page_outs = 0;  // copies made; clean drops are apart
+  std::uint64_t page_ins = 0;
+  std::uint64_t page_out_bytes = 0;
+  std::uint64_t page_in_bytes = 0;
+  std::uint64_t clean_drops = 0;
+  std::uint64_t faults = 0;            // accesses outside ops that found a block absent
+  std::uint64_t write_faults = 0;      // first writes that no op announced
+  std::uint64_t fuzz_page_outs = 0;    // of page_outs and clean_drops, those the fuzzer made
+  std::uint64_t live_blocks = 0;
+  std::uint64_t records = 0;           // block records, those that wait for their last pin included
+  std::uint64_t pins = 0;              // blocks pinned by ops now
+  std::uint64_t export_bytes = 0;      // in blocks pinned by exports now
+  std::uint64_t mappings = 0;          // of the whole process
+  std::uint64_t witness_peak_bytes = 0;  // resident size of our addresses by the kernel's count, where sampled
+  std::uint64_t system_calls = 0;      // made by the binding to map, move or protect memory
+  double stall_seconds = 0;            // time ops waited for transfers
+
+  template <typename Visit>
+  void for_each(Visit&& visit) const {
+    visit("budget_bytes", budget_bytes);
+    visit("peak_bytes", peak_bytes);
+    visit("need_bytes", need_bytes);
+    visit("floor_bytes", floor_bytes);
+    visit("over_budget_bytes", over_budget_bytes);
+    visit("live_bytes", live_bytes);
+    visit("resident_bytes", resident_bytes);
+    visit("pooled_bytes", pooled_bytes);
+    visit("slab_bytes", slab_bytes);
+    visit("spill_bytes", spill_bytes);
+    visit("ops", ops);
+    visit("page_outs", page_outs);
+    visit("page_ins", page_ins);
+    visit("page_out_bytes", page_out_bytes);
+    visit("page_in_bytes", page_in_bytes);
+    visit("clean_drops", clean_drops);
+    visit("faults", faults);
+    visit("write_faults", write_faults);
+    visit("fuzz_page_outs", fuzz_page_outs);
+    visit("live_blocks", live_blocks);
+    visit("records", records);
+    visit("pins", pins);
+    visit("export_bytes", export_bytes);
+    visit("mappings", mappings);
+    visit("witness_peak_bytes", witness_peak_bytes);
+    visit("system_calls", system_calls);
+    visit("stall_seconds", stall_seconds);
+  }
+};
+
+}  // namespace tensorpager::pager

@@ -1,0 +1,20 @@
+// What the pager keeps of each thread. Plain data, so that reaching it costs one instruction.
+#pragma once
+
+#include <cstdint>
+
+namespace tensorpager::pager {
+
+class PinSet;
+
+struct ThreadState {
+  PinSet* top = nullptr;          // the innermost op that runs on this thread
+  std::uint64_t pinned = 0;       // bytes in blocks whose first pin is this thread's
+  const void* last_fault = nullptr;
+  std::uint32_t same_faults = 0;  // faults in a row at that address
+  bool in_pager = false;          // holds the pager's lock: a fault now is a real one
+};
+
+[[gnu::tls_model("initial-exec")]] extern constinit thread_local ThreadState t_state;
+
+}  // namespace tensorpager::pager

@@ -1,0 +1,76 @@
+// tensorpager._core: the session for Python. Thin; docstrings, defaults and everything Python-shaped are in python/tensorpager.
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <cstdlib>
+
+#include "tensorpager/base/bytes.h"
+#include "tensorpager/base/config.h"
+#include "tensorpager/base/errors.h"
+#include "tensorpager/session/session.h"
+
+namespace py = pybind11;
+using tensorpager::base::Bytes;
+using tensorpager::session::Session;
+
+namespace {
+
+py::dict report() {
+  const Session::Report report = Session::get().report();
+  py::dict result;
+  result["device"] = "cpu";
+  result["binding"] = "stable";
+  result["spill"] = report.spill;
+  report.counts.for_each([&](const char* name, auto value) { result[name] = value; });
+  result["outside_budget_bytes"] = report.outside_budget_bytes;
+  result["wall_seconds"] = report.wall_seconds;
+  if (!report.curve.empty()) {
+    py::list ops, live, charged;
+    for (const auto& point : report.curve) {
+      ops.append(point.op);
+      live.append(point.live.count());
+      charged.append(point.charged.count());
+    }
+    result["curve"] = py::dict(py::arg("op") = ops, py::arg("live_bytes") = live, py::arg("charged_bytes") = charged);
+  }
+  return result;
+}
+
+/// The environment's settings, with those of `options` (variable names to texts) over them.
+void enable(const std::map<std::string, std::string>& options) {
+  const auto look_up = [&](const char* name) -> const char* {
+    const auto option = options.find(name);
+    return option != options.end() ? option->second.c_str() : std::getenv(name);
+  };
+  Session::get().enable(tensorpager::base::read_config(look_up));
+}
+
+std::uintptr_t pin_export(std::uintptr_t address) {
+  return reinterpret_cast<std::uintptr_t>(
+      Session::get().pager().pin_export(reinterpret_cast<const void*>(address)));
+}
+
+void unpin_export(std::uintptr_t token) {
+  if (token != 0) Session::get().pager().unpin_export(*reinterpret_cast<tensorpager::pager::Block*>(token));
+}
+
+}  // namespace
+
+PYBIND11_MODULE(_core, module) {
+  py::register_exception<tensorpager::base::InvalidArgument>(module, "InvalidArgument", PyExc_ValueError);
+  py::register_exception<tensorpager::base::IoError>(module, "IoError", PyExc_OSError);
+  py::register_exception<tensorpager::base::OverBudget>(module, "OverBudget", PyExc_MemoryError);
+  module.def("enable", &enable);
+  module.def("disable", [] { Session::get().disable(); });
+  module.def("active", [] { return Session::get().active(); });
+  module.def("report", &report);
+  module.def("enter_thread", [] { Session::get().enter_thread(); });
+  module.def("reinstall_fault_handler", [] { Session::get().reinstall_fault_handler(); });
+  module.def("pin_export", &pin_export);
+  module.def("unpin_export", &unpin_export);
+  module.def("page_out_all", [] { Session::get().pager().page_out_all(); });
+  module.def("parse_size", [](const std::string& text) {
+    return tensorpager::base::parse_size(text, tensorpager::base::physical_memory()).count();
+  });
+  module.def("format_bytes", [](std::uint64_t n) { return tensorpager::base::format_bytes(Bytes(n)); });
+}

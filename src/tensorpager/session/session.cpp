@@ -1,0 +1,114 @@
+#include "tensorpager/session/session.h"
+
+#include <pthread.h>
+
+#include <cstdlib>
+
+#include "tensorpager/arena/address_space.h"
+#include "tensorpager/arena/slabs.h"
+#include "tensorpager/base/clock.h"
+#include "tensorpager/base/errors.h"
+#include "tensorpager/intercept/foreign.h"
+#include "tensorpager/intercept/interceptor.h"
+#include "tensorpager/memory/fault_handler.h"
+#include "tensorpager/memory/stable_binding.h"
+#include "tensorpager/memory/torch_allocator.h"
+#include "tensorpager/pager/lru_policy.h"
+#include "tensorpager/transfer/engine.h"
+
+namespace tensorpager::session {
+
+struct Session::Parts {
+  arena::AddressSpace space;
+  memory::StableBinding binding{space};
+  pager::Pager pager{space, binding, std::make_unique<pager::LruPolicy>()};
+  arena::Slabs slabs{[this] { return pager.acquire_slab_chunk(arena::Slabs::kChunk); }};
+  memory::TorchAllocator allocator{pager, space, slabs, &intercept::enter_thread};
+};
+
+namespace {
+
+std::unique_ptr<transfer::Engine> make_tier(const std::string& spill) {
+  if (spill == "ram") return transfer::make_ram_engine();
+  return transfer::make_file_engine(spill.empty() ? base::default_spill_directory(&std::getenv) : spill);
+}
+
+arena::Slabs* g_slabs = nullptr;
+pager::Pager* g_pager = nullptr;
+
+// The order of locks is pager, then slabs: a slab takes the pager's lock only while it holds none of its own.
+void before_fork() {
+  g_pager->before_fork();
+  g_slabs->lock_all();
+}
+void after_fork_in_parent() {
+  g_slabs->unlock_all();
+  g_pager->after_fork(false);
+}
+void after_fork_in_child() {
+  g_slabs->reset_locks_in_child();
+  g_pager->after_fork(true);
+}
+
+}  // namespace
+
+Session& Session::get() {
+  static auto* session = new Session;
+  return *session;
+}
+
+Session::Session() : parts_(new Parts) {
+  g_slabs = &parts_->slabs;
+  g_pager = &parts_->pager;
+  intercept::install(parts_->pager, parts_->space);
+  memory::set_fault_observer(&intercept::enter_thread);
+  pthread_atfork(&before_fork, &after_fork_in_parent, &after_fork_in_child);
+}
+
+void Session::enable(const base::Config& config) {
+  if (active_) throw base::InvalidArgument("Tensorpager is enabled already; call disable() first");
+  std::unique_ptr<transfer::Engine> tier = make_tier(config.spill);
+  spill_ = tier->name();
+  parts_->pager.start({.budget = config.budget,
+                       .fuzz = config.fuzz,
+                       .fuzz_evictions = config.fuzz_evictions,
+                       .witness_ops = config.witness_ops,
+                       .curve = config.curve},
+                      std::move(tier));
+  memory::install_fault_handler(parts_->pager);
+  intercept::forget_foreign();
+  intercept::set_active(true);
+  parts_->allocator.install();
+  intercept::enter_thread();
+  started_ = base::seconds_now();
+  active_ = true;
+}
+
+void Session::disable() {
+  if (!active_) return;
+  last_ = report_now();
+  parts_->allocator.uninstall();
+  parts_->pager.stop();
+  intercept::set_active(false);
+  active_ = false;
+}
+
+void Session::enter_thread() { intercept::enter_thread(); }
+
+void Session::reinstall_fault_handler() {
+  if (active_) memory::install_fault_handler(parts_->pager);
+}
+
+Session::Report Session::report_now() {
+  return {.spill = spill_,
+          .counts = parts_->pager.statistics(),
+          .outside_budget_bytes = intercept::foreign_peak_bytes(),
+          .wall_seconds = base::seconds_now() - started_,
+          .curve = parts_->pager.curve()};
+}
+
+Session::Report Session::report() { return active_ ? report_now() : last_; }
+
+pager::Pager& Session::pager() { return parts_->pager; }
+
+}  // namespace tensorpager::session
