@@ -15,7 +15,11 @@ using base::Bytes;
 void Pager::make_room(Bytes bytes) {
   while (!ledger_.fits(bytes)) {
     Block* block = policy_->choose();
-    if (block == nullptr) throw base::OverBudget(bytes, ledger_.resident(), ledger_.budget());
+    if (block == nullptr) {
+      // All that is left cannot be evicted: this much the program requires at least.
+      floor_ = std::max(floor_.load(), (ledger_.resident() + bytes).count());
+      throw base::OverBudget(bytes, ledger_.resident(), ledger_.budget());
+    }
     if (!binding_.may_unbind())
       throw base::IoError("mmap", "the kernel's limit of mappings (try `sysctl vm.max_map_count`)", bytes, ENOMEM);
     page_out(*block);

@@ -1,0 +1,58 @@
+#include "tensorpager/transfer/ram_engine.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <fstream>
+
+#include "page_buffer.h"
+#include "tensorpager/base/errors.h"
+
+namespace tensorpager::transfer {
+namespace {
+
+using namespace base;
+
+Bytes resident_memory() {
+  std::uint64_t total = 0;
+  std::uint64_t resident = 0;
+  std::ifstream("/proc/self/statm") >> total >> resident;
+  return Bytes(resident * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE)));
+}
+
+TEST(RamEngine, IsFullAtItsCapacityAndSaysWhatToTry) {
+  RamEngine engine(64_KiB);
+  const Slot slot = engine.reserve(48_KiB);
+  try {
+    engine.reserve(20_KiB);
+    FAIL() << "reserved more than there is";
+  } catch (const IoError& error) {
+    EXPECT_EQ(error.error_number(), ENOMEM);
+    EXPECT_STREQ(error.what(),
+                 "cannot reserve 20480 bytes of the RAM tier (reserve: Cannot allocate memory); page out to a file "
+                 "instead, with --spill DIR");
+  }
+  EXPECT_EQ(engine.reserved(), 48_KiB);
+  engine.release(slot);
+}
+
+TEST(RamEngine, GivesMemoryBackWhenItsSlotsAreReleasedAndKeepsTheOthers) {
+  RamEngine engine(256_MiB);
+  PageBuffer from(64_MiB, 1);
+  PageBuffer page(4_KiB, 2);
+  const Slot small = engine.reserve(4_KiB);
+  engine.submit_page_out(page.bytes(), small, 0_B);
+  const Slot large = engine.reserve(64_MiB);
+  engine.submit_page_out(from.bytes(), large, 0_B);
+  const Bytes full = resident_memory();
+  engine.release(large);
+  EXPECT_LT(resident_memory() + 60_MiB, full);
+  PageBuffer to(4_KiB);
+  engine.submit_page_in(small, 0_B, to.bytes());
+  EXPECT_TRUE(to.holds(2));
+  engine.release(small);
+}
+
+}  // namespace
+}  // namespace tensorpager::transfer
