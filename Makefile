@@ -1,0 +1,43 @@
+# Entry points only; what they do is in CMakePresets.json and tools/. PRESET=release builds with -O3 instead.
+PYTHON ?= python3
+PRESET ?= dev
+export CMAKE_BUILD_PARALLEL_LEVEL ?= $(shell nproc)
+
+.PHONY: build demo test test-full bench std asan tsan format lint clean
+
+build:
+	PYTHON=$(PYTHON) tools/prepare.sh
+	cmake --preset $(PRESET)
+	cmake --build --preset $(PRESET)
+	cmake --install build/$(PRESET)
+
+demo: build
+	tools/debian_package.sh dataset-fashion-mnist
+	.venv/bin/python examples/demo.py
+
+test: build
+	ctest --preset $(PRESET)
+	.venv/bin/python -m pytest -q
+
+# With the tests marked or labelled slow.
+test-full: build
+	ctest --preset $(PRESET)-full
+	.venv/bin/python -m pytest -q -m ""
+
+bench: build
+	.venv/bin/python bench/run.py
+
+# The std-only folders, without torch; asan and tsan under sanitizers.
+std asan tsan:
+	tools/test_std_only.sh $@
+
+format:
+	PYTHON=$(PYTHON) tools/prepare.sh
+	tools/format.sh
+
+lint:
+	PYTHON=$(PYTHON) tools/prepare.sh
+	tools/lint.sh
+
+clean:
+	rm -rf build .venv .deps
