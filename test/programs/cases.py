@@ -1,0 +1,147 @@
+"""Which program runs how, and what must be true of the result. Standard library only: pytest imports this without torch.
+
+A case is written PROGRAM:KIND, where KIND is
+  plain        without tensorpager: the bits that every other case must print
+  unlimited    never short of memory: measures need and floor
+  half         budget = half of the need, but at least 1.1 x the floor
+  quarter      the same with a quarter
+  fuzz-S       unlimited, and what is not pinned is paged out at random, from seed S
+  fuzz-half-S  both
+"""
+
+import re
+from dataclasses import dataclass, field
+
+PROGRAMS = (
+    "resnet",
+    "adamw_foreach",
+    "adamw_fused",
+    "lstm",
+    "packed_lstm",
+    "lstm_cell",
+    "seq2seq",
+    "transformer_encoder",
+    "gpt",
+    "unet",
+    "gan",
+    "dropout",
+    "views",
+    "accumulation",
+    "checkpointing",
+    "data_loader",
+)
+GRANULE = 4096
+FLOOR_MARGIN = 1.1  # alignment and the reserve for small blocks, above the largest op
+SHARES = {"half": 0.5, "quarter": 0.25}
+MIB = 1 << 20
+
+
+@dataclass(frozen=True)
+class Case:
+    program: str
+    kind: str
+    seed: int | None = None
+
+    @staticmethod
+    def parse(text):
+        match = re.fullmatch(r"(\w+):(plain|unlimited|half|quarter|fuzz|fuzz-half)(?:-(\d+))?", text)
+        if not match or match[1] not in PROGRAMS or match[2].startswith("fuzz") != (match[3] is not None):
+            raise ValueError(
+                f"case {text!r}: expected PROGRAM:KIND, for example {PROGRAMS[0]}:half or {PROGRAMS[0]}:fuzz-7"
+            )
+        return Case(match[1], match[2], int(match[3]) if match[3] else None)
+
+    def __str__(self):
+        return f"{self.program}:{self.kind}" + (f"-{self.seed}" if self.seed is not None else "")
+
+    @property
+    def share(self):
+        return SHARES.get(self.kind.removeprefix("fuzz-"))
+
+    def prerequisite(self):
+        """The case whose result this one needs, directly; each chain ends at plain."""
+        if self.kind == "plain":
+            return None
+        return Case(self.program, "unlimited" if self.share else "plain")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one forked run left behind."""
+
+    exit_code: int  # minus the signal's number if a signal ended it
+    stdout: str = ""
+    stderr: str = ""
+    timed_out: bool = False
+    seconds: float = 0.0
+    rss_growth: int = 0  # bytes by which the largest resident size exceeds that at the fork
+    stats: dict | None = None  # tensorpager.stats() after the program; None without tensorpager
+    samples: list = field(default_factory=list)
+
+
+def standard_cases(programs, seeds, full):
+    kinds = ["unlimited", *SHARES]
+    cases = [Case(program, kind) for program in programs for kind in kinds]
+    cases += [Case(program, "fuzz", seed) for program in programs for seed in range(1, seeds + 1)]
+    if full:
+        cases += [Case(program, "fuzz-half", seed) for program in programs for seed in range(1, seeds + 1)]
+    return sorted(cases, key=lambda case: programs.index(case.program))
+
+
+def budget_for(share, stats):
+    """Bytes: a share of the need that the unlimited run measured, never below what its largest op requires."""
+    wanted = max(share * stats["need_bytes"], FLOOR_MARGIN * stats["floor_bytes"])
+    return -(-int(wanted) // GRANULE) * GRANULE
+
+
+def failures(case, budget, outcome, plain):
+    """Everything that is wrong with this outcome, one line each; empty if the case passed."""
+    if outcome.timed_out:
+        return [f"no result after {outcome.seconds:.0f} s"]
+    if outcome.exit_code:
+        last = outcome.stderr.strip().splitlines()[-1:] or ["(nothing on standard error)"]
+        return [f"exit code {outcome.exit_code}: {last[0]}"]
+    if case.kind == "plain":
+        return [] if "digest " in outcome.stdout else ["the program printed no digest"]
+    return [*_bits_differ(outcome.stdout, plain.stdout), *_stats_failures(case, budget, outcome.stats)]
+
+
+def _bits_differ(stdout, plain):
+    if stdout == plain:
+        return []
+    ours, theirs = stdout.splitlines(), plain.splitlines()
+    for line, (a, b) in enumerate(zip(ours, theirs), start=1):
+        if a != b:
+            return [f"line {line} is {a!r}, without tensorpager {b!r}"]
+    return [f"{len(ours)} lines, without tensorpager {len(theirs)}"]
+
+
+def _stats_failures(case, budget, stats):
+    found = []
+    if stats["pins"]:
+        found.append(f"{stats['pins']} pins are held after the last op")
+    if case.kind == "unlimited" and not 0 < stats["floor_bytes"] <= stats["need_bytes"]:
+        found.append(f"floor {stats['floor_bytes']} and need {stats['need_bytes']} bytes do not make sense")
+    if case.seed is not None and not stats["fuzz_page_outs"]:
+        found.append("not counted: the fuzz paged nothing out")
+    if case.share:
+        found += _budget_failures(budget, stats)
+    return found
+
+
+def _budget_failures(budget, stats):
+    found = []
+    if budget >= stats["need_bytes"]:
+        found.append(
+            f"not counted: budget {budget} is not below the need of {stats['need_bytes']} bytes (program badly sized)"
+        )
+    elif not stats["page_outs"]:
+        found.append("not counted: nothing was paged out")
+    if not stats["witness_peak_bytes"]:
+        found.append("the witness saw no resident page of ours")
+    for name in ("peak_bytes", "witness_peak_bytes"):
+        if stats[name] > budget:
+            found.append(f"{name} {stats[name]} exceeds the budget of {budget} by {stats[name] - budget}")
+    if stats["over_budget_bytes"]:
+        found.append(f"over_budget_bytes is {stats['over_budget_bytes']}")
+    return found

@@ -1,0 +1,21 @@
+"""Every program, under a budget and under fuzz, prints the bits that it prints without tensorpager."""
+
+import os
+
+import pytest
+from cases import PROGRAMS, standard_cases
+
+SEEDS = int(os.environ.get("TENSORPAGER_TEST_SEEDS", "2"))
+LARGE = {"resnet", "packed_lstm", "accumulation", "checkpointing"}  # above a second: fuzzed in the full run only
+
+
+def parameter(case):
+    slow = case.kind == "fuzz-half" or (case.kind == "fuzz" and case.program in LARGE)
+    return pytest.param(str(case), marks=[pytest.mark.slow] if slow else [])
+
+
+@pytest.mark.e2e
+@pytest.mark.parametrize("case", [parameter(case) for case in standard_cases(PROGRAMS, SEEDS, full=True)])
+def test_prints_the_same_bits_within_its_budget(case, selected_cases):
+    failures = selected_cases.failures(case)
+    assert not failures, "\n".join(failures)
