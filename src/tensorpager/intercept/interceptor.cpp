@@ -29,6 +29,8 @@ std::string describe(const OpInfo& info, const torch::jit::Stack& stack, std::si
   return describe_call(info.name.c_str(), tensors);
 }
 
+}  // namespace
+
 void run_boxed(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
   if (!g_target.active) {
     op.redispatchBoxed(after_key(keys), stack);
@@ -44,8 +46,6 @@ void run_boxed(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::j
   if (info.returns_tensors && frame.hands_results_up())
     for (const c10::IValue& result : torch::jit::last(*stack, info.returns)) frame.hand_up(result);
 }
-
-}  // namespace
 
 void install(pager::Pager& pager, const arena::AddressSpace& space) {
   g_target.pager = &pager;
@@ -64,5 +64,7 @@ void enter_thread() {
   if (g_target.active && !c10::impl::tls_is_dispatch_key_included(kKey))
     c10::impl::tls_set_dispatch_key_included(kKey, true);
 }
+
+void leave_thread() { c10::impl::tls_set_dispatch_key_included(kKey, false); }
 
 }  // namespace tensorpager::intercept

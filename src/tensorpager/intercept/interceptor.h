@@ -1,17 +1,29 @@
 // Sees every dispatcher call of the threads that carry our key: before an op runs, all it touches is resident and stays so until it returns.
 #pragma once
 
+#include <ATen/core/stack.h>
+
 #include "tensorpager/arena/address_space.h"
 #include "tensorpager/pager/pager.h"
+
+namespace c10 {
+class OperatorHandle;
+class DispatchKeySet;
+}  // namespace c10
 
 namespace tensorpager::intercept {
 
 /// Registers our kernels with torch; once in a process. Both objects must live for ever.
 void install(pager::Pager& pager, const arena::AddressSpace& space);
+/// The kernel behind every op that has no unboxed one of ours.
+void run_boxed(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack);
+
 /// Whether calls are seen, or pass through.
 void set_active(bool active);
 
 /// Puts the key into this thread's set, so that its ops are seen. Cheap to repeat; does nothing while inactive.
 void enter_thread();
+/// Takes the key out again: this thread's ops cost nothing more.
+void leave_thread();
 
 }  // namespace tensorpager::intercept

@@ -90,6 +90,7 @@ void Session::disable() {
   parts_->allocator.uninstall();
   parts_->pager.stop();
   intercept::set_active(false);
+  intercept::leave_thread();
   active_ = false;
 }
 

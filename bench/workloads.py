@@ -1,0 +1,109 @@
+"""Training steps to time: each builder returns a function that runs one step. Small on purpose, so that the cost of a call shows."""
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+
+def in_place(op: str, elements: int = 16384, calls: int = 1000):
+    """`calls` calls of one in-place op on two tensors of 64 KiB: nothing is allocated, so a call is a frame and its kernel."""
+    a, b = torch.zeros(elements), torch.zeros(elements)
+    call = getattr(a, op)
+
+    def step():
+        for _ in range(calls):
+            call(b)
+
+    return step
+
+
+def allocations(elements: int = 16384, calls: int = 1000):
+    """`calls` pairs of an allocation and a free of 64 KiB."""
+
+    def step():
+        for _ in range(calls):
+            torch.empty(elements)
+
+    return step
+
+
+def lstm_cell(steps: int = 40):
+    torch.manual_seed(0)
+    cell = nn.LSTMCell(64, 64)
+    optimizer = torch.optim.SGD(cell.parameters(), lr=0.01)
+    inputs = torch.randn(steps, 1, 64)
+
+    def step():
+        h = c = torch.zeros(1, 64)
+        for x in inputs:
+            h, c = cell(x, (h, c))
+        optimizer.zero_grad()
+        h.sum().backward()
+        optimizer.step()
+
+    return step
+
+
+class Block(nn.Module):
+    def __init__(self, width: int, heads: int):
+        super().__init__()
+        self.heads = heads
+        self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+
+    def forward(self, x):
+        batch, length, width = x.shape
+        q, k, v = self.qkv(self.norm1(x)).view(batch, length, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
+        attended = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + self.out(attended.transpose(1, 2).reshape(batch, length, width))
+        return x + self.down(F.gelu(self.up(self.norm2(x))))
+
+
+def gpt2(layers: int = 4, width: int = 128, length: int = 64, batch: int = 4, words: int = 1000):
+    torch.manual_seed(0)
+    embed, position = nn.Embedding(words, width), nn.Parameter(torch.zeros(length, width))
+    blocks = nn.Sequential(*[Block(width, 4) for _ in range(layers)], nn.LayerNorm(width))
+    optimizer = torch.optim.AdamW([*embed.parameters(), position, *blocks.parameters()], lr=1e-3)
+    tokens = torch.randint(0, words, (batch, length + 1))
+
+    def step():
+        logits = blocks(embed(tokens[:, :-1]) + position) @ embed.weight.t()
+        loss = F.cross_entropy(logits.reshape(-1, words), tokens[:, 1:].reshape(-1))
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+    return step
+
+
+class Residual(nn.Module):
+    def __init__(self, inputs: int, outputs: int, stride: int):
+        super().__init__()
+        self.conv1 = nn.Conv2d(inputs, outputs, 3, stride, 1, bias=False)
+        self.conv2 = nn.Conv2d(outputs, outputs, 3, 1, 1, bias=False)
+        self.norm1, self.norm2 = nn.BatchNorm2d(outputs), nn.BatchNorm2d(outputs)
+        same = stride == 1 and inputs == outputs
+        self.short = nn.Identity() if same else nn.Conv2d(inputs, outputs, 1, stride, bias=False)
+
+    def forward(self, x):
+        y = F.relu(self.norm1(self.conv1(x)))
+        return F.relu(self.norm2(self.conv2(y)) + self.short(x))
+
+
+def resnet18(batch: int = 4, size: int = 112):
+    torch.manual_seed(0)
+    widths = [64, 64, 128, 256, 512]
+    layers = [nn.Conv2d(3, 64, 7, 2, 3, bias=False), nn.BatchNorm2d(64), nn.ReLU(), nn.MaxPool2d(3, 2, 1)]
+    for i in range(1, 5):
+        layers += [Residual(widths[i - 1], widths[i], 1 if i == 1 else 2), Residual(widths[i], widths[i], 1)]
+    model = nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, 1000))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    images, labels = torch.randn(batch, 3, size, size), torch.randint(0, 1000, (batch,))
+
+    def step():
+        optimizer.zero_grad()
+        F.cross_entropy(model(images), labels).backward()
+        optimizer.step()
+
+    return step
