@@ -107,3 +107,68 @@ def resnet18(batch: int = 4, size: int = 112):
         optimizer.step()
 
     return step
+
+
+def seq2seq(length: int = 40, batch: int = 32, width: int = 128, words: int = 500):
+    """Additive attention: each decoder step makes a sum of length x batch x width and its tanh."""
+    torch.manual_seed(0)
+    embed, encoder, cell = nn.Embedding(words, width), nn.GRU(width, width), nn.GRUCell(2 * width, width)
+    query, score, output = nn.Linear(width, width), nn.Linear(width, 1), nn.Linear(width, words)
+    model = nn.ModuleList([embed, encoder, cell, query, score, output])
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+    source, target = torch.randint(0, words, (length, batch)), torch.randint(0, words, (length, batch))
+
+    def step():
+        keys, state = encoder(embed(source))
+        state, logits = state[0], []
+        for word in target:
+            weights = F.softmax(score(torch.tanh(keys + query(state))), dim=0)
+            context = (weights * keys).sum(dim=0)
+            state = cell(torch.cat([embed(word), context], dim=1), state)
+            logits.append(output(state))
+        optimizer.zero_grad()
+        F.cross_entropy(torch.stack(logits).reshape(-1, words), target.reshape(-1)).backward()
+        optimizer.step()
+
+    return step
+
+
+class UNet(nn.Module):
+    def __init__(self, width: int, depth: int):
+        super().__init__()
+        widths = [width << level for level in range(depth + 1)]
+        self.down = nn.ModuleList(self.stage(i, o) for i, o in zip([1, *widths], widths))
+        self.up = nn.ModuleList(nn.ConvTranspose2d(2 * w, w, 2, 2) for w in reversed(widths[:-1]))
+        self.merge = nn.ModuleList(self.stage(2 * w, w) for w in reversed(widths[:-1]))
+        self.head = nn.Conv2d(width, 4, 1)
+
+    @staticmethod
+    def stage(inputs: int, outputs: int) -> nn.Sequential:
+        layers = []
+        for channels in (inputs, outputs):
+            layers += [nn.Conv2d(channels, outputs, 3, padding=1), nn.BatchNorm2d(outputs), nn.ReLU()]
+        return nn.Sequential(*layers)
+
+    def forward(self, x):
+        skips = []
+        for level, stage in enumerate(self.down):
+            x = stage(x if level == 0 else F.max_pool2d(x, 2))
+            skips.append(x)
+        skips.pop()
+        for up, merge in zip(self.up, self.merge):
+            x = merge(torch.cat([skips.pop(), up(x)], dim=1))
+        return self.head(x)
+
+
+def unet(batch: int = 4, size: int = 128):
+    torch.manual_seed(0)
+    model = UNet(16, 3)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
+    images, labels = torch.randn(batch, 1, size, size), torch.randint(0, 4, (batch, size, size))
+
+    def step():
+        optimizer.zero_grad()
+        F.cross_entropy(model(images), labels).backward()
+        optimizer.step()
+
+    return step

@@ -21,8 +21,8 @@ MAY_INCLUDE = {
     "fit": {"base", "trace", "plan", "sim"},
     "report": {"base", "trace", "plan", "pager"},
     "memory": {"base", "trace", "arena", "pager"},
-    "intercept": {"base", "trace", "arena", "pager", "memory"},
-    "replay": {"base", "trace", "arena", "pager", "memory"},
+    "intercept": {"base", "trace", "arena", "pager"},
+    "replay": {"base", "trace", "arena", "pager"},
 }
 MAY_INCLUDE["session"] = set(MAY_INCLUDE)
 MAY_INCLUDE["cli"] = set(MAY_INCLUDE)

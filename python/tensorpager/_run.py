@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import json
+import multiprocessing.util
 import os
 import sys
 
@@ -21,19 +22,28 @@ def activate() -> None:
         sys.stderr.flush()
         os._exit(2)
     is_owner = os.environ.setdefault(_OWNER, str(os.getpid())) == str(os.getpid())
-    atexit.register(_finish, os.getpid(), is_owner)
+    atexit.register(_finish, os.getpid() if is_owner else 0)
+    # A child forked by multiprocessing runs finalizers at its end, and no exit handlers.
+    multiprocessing.util.register_after_fork(
+        _finish, lambda finish: multiprocessing.util.Finalize(None, finish, (0,), exitpriority=0)
+    )
 
 
-def _finish(pid: int, is_owner: bool) -> None:
-    if os.getpid() != pid:
-        return  # a forked child that runs its parent's exit handlers
+def _finish(owner: int) -> None:
+    """At the end of a process; `owner` is its id if it is the owner, and not in a fork of the owner."""
+    import torch.utils.data
+
     from tensorpager import _session
 
     stats = _session.stats()
     path = os.environ.get("TENSORPAGER_STATS")
+    if os.getpid() != owner:
+        if path and torch.utils.data.get_worker_info() is None:  # of loader workers there is a new set each epoch
+            _write(f"{path}.{os.getpid()}", stats)
+        return
     if path:
-        _write(path if is_owner else f"{path}.{pid}", stats)
-    if is_owner and os.environ.get("TENSORPAGER_QUIET", "0") in ("", "0"):
+        _write(path, stats)
+    if os.environ.get("TENSORPAGER_QUIET", "0") in ("", "0"):
         print(summary(stats), file=sys.stderr)
 
 

@@ -4,7 +4,13 @@ import pytest
 
 STEPS, EVERY = 240, 30  # a multiple of the program's three batch sizes: each sample is taken at the same place
 WARM_UP = 2  # samples while pools and the optimizer's state still fill
-RSS_MARGIN = 2 << 20  # bytes of noise from malloc and Python; a leak of 16 KiB a step would be 2.8 MiB
+MARGINS = {
+    "live_blocks": 0,
+    "records": 0,
+    "spill_bytes": 0,
+    "mappings": 8,  # of the whole process: neighbours merge and split; a leak of one a step would be 150
+    "rss": 2 << 20,  # bytes of noise from malloc and Python; a leak of 16 KiB a step would be 2.3 MiB
+}
 
 pytestmark = pytest.mark.e2e
 
@@ -22,16 +28,11 @@ def test_pages_out_between_all_samples(samples):
     assert all(later > earlier for earlier, later in zip(page_outs, page_outs[1:])), page_outs
 
 
-@pytest.mark.parametrize("name", ["live_blocks", "records", "spill_bytes", "mappings"])
+@pytest.mark.parametrize("name", MARGINS)
 def test_does_not_grow(samples, name):
     values = [sample[name] for sample in samples]
     assert values[0] > 0, f"{name} was not measured"
-    assert max(values) == values[0], values
-
-
-def test_resident_size_does_not_grow(samples):
-    values = [sample["rss"] for sample in samples]
-    assert max(values) <= values[0] + RSS_MARGIN, values
+    assert max(values) <= values[0] + MARGINS[name], values
 
 
 def test_holds_no_pins_between_steps(samples):

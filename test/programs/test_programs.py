@@ -6,11 +6,12 @@ import pytest
 from cases import PROGRAMS, standard_cases
 
 SEEDS = int(os.environ.get("TENSORPAGER_TEST_SEEDS", "2"))
-LARGE = {"resnet", "packed_lstm", "accumulation", "checkpointing"}  # above a second: fuzzed in the full run only
+# Each op pages something out: these are fuzzed in the full run only.
+MANY_OPS = {"packed_lstm", "lstm_cell", "seq2seq", "accumulation", "checkpointing"}
 
 
 def parameter(case):
-    slow = case.kind == "fuzz-half" or (case.kind == "fuzz" and case.program in LARGE)
+    slow = case.kind == "fuzz-half" or (case.kind == "fuzz" and case.program in MANY_OPS)
     return pytest.param(str(case), marks=[pytest.mark.slow] if slow else [])
 
 

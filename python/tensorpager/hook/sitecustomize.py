@@ -5,6 +5,7 @@ Python imports the first `sitecustomize` on its path at start-up; the one that o
 
 import importlib.abc
 import importlib.machinery
+import importlib.util
 import os
 import sys
 
@@ -12,20 +13,22 @@ _HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 class _TorchFinder(importlib.abc.MetaPathFinder):
-    """Finds torch where it would be found anyway, and adds a step after its import."""
+    """Finds torch where it would be found anyway, and adds a step after its import. Stays until then: programs look torch up before they import it."""
 
     def find_spec(self, name, path, target=None):
         if name != "torch":
             return None
-        sys.meta_path.remove(self)
-        spec = importlib.util.find_spec("torch")
+        others = [finder for finder in sys.meta_path if finder is not self]
+        spec = next(filter(None, (finder.find_spec(name, path, target) for finder in others)), None)
         if spec is None or spec.loader is None:
-            return None
+            return spec
         execute = spec.loader.exec_module
 
         def exec_module(module):
             execute(module)
-            _activate()
+            if self in sys.meta_path:
+                sys.meta_path.remove(self)
+                _activate()
 
         spec.loader.exec_module = exec_module
         return spec
@@ -49,11 +52,10 @@ def _import_hidden():
     path = [entry for entry in sys.path if os.path.abspath(entry or ".") != _HERE]
     spec = importlib.machinery.PathFinder.find_spec("sitecustomize", path)
     if spec is not None and spec.loader is not None:
-        spec.loader.exec_module(importlib.util.module_from_spec(spec))
+        module = sys.modules["sitecustomize"] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
 
 
-import importlib.util  # noqa: E402
-
-_import_hidden()
 if os.environ.get("TENSORPAGER_BUDGET"):
     sys.meta_path.insert(0, _TorchFinder())
+_import_hidden()  # last: it may fail, which is then told as without us

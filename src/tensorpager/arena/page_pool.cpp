@@ -67,8 +67,8 @@ std::optional<Piece> PagePool::take_one(Bytes size, Bytes least) {
   }
   Piece piece = remove(bucket, bucket->second);
   if (piece.bytes > size) {
-    // Small needs are cut from the end, which leaves the rest of a large piece aligned.
-    const bool from_end = size < base::kHugePage;
+    // What is no number of huge pages is cut from the end, which leaves the rest of a large piece aligned.
+    const bool from_end = size.count() % base::kHugePage.count() != 0;
     const Piece cut{from_end ? piece.at + (piece.bytes - size).count() : piece.at, size};
     put({from_end ? piece.at : piece.at + size.count(), piece.bytes - size});
     piece = cut;

@@ -69,7 +69,7 @@ void StableBinding::move(std::byte* from, Bytes size, std::byte* to) {
   mappings_.add(kMappingsPerMove);
 }
 
-void StableBinding::trim(Bytes allowance) {
+void StableBinding::trim_pool(Bytes allowance) {
   while (pool_.bytes() > allowance) {
     const Piece piece = *pool_.take_oldest();
     close(piece.at, piece.bytes);
@@ -90,7 +90,7 @@ std::byte* StableBinding::acquire(Bytes charged, Bytes pool_allowance) {
         done += piece.bytes;
       }
     }
-    trim(pool_allowance);
+    trim_pool(pool_allowance);
     if (done < charged) {
       try {
         populate(at + done.count(), charged - done);
@@ -102,12 +102,12 @@ std::byte* StableBinding::acquire(Bytes charged, Bytes pool_allowance) {
     }
     return at;
   }
-  trim(pool_allowance);
+  trim_pool(pool_allowance);
   return at;
 }
 
 std::byte* StableBinding::acquire_slab_chunk(Bytes size, Bytes pool_allowance) {
-  trim(pool_allowance);
+  trim_pool(pool_allowance);
   std::byte* at = space_.take_slab_chunk(size);
   populate(at, size);
   return at;
@@ -145,7 +145,7 @@ std::vector<Piece> StableBinding::stage(Block& block, Bytes pool_allowance) {
   std::vector<Piece> pieces = pool_.take_up_to(block.charged, kMostPieces);
   Bytes missing = block.charged;
   for (const Piece& piece : pieces) missing -= piece.bytes;
-  trim(pool_allowance);
+  trim_pool(pool_allowance);
   if (missing > Bytes(0)) {
     try {
       const Piece fresh{space_.take(missing), missing};

@@ -29,6 +29,7 @@ class StableBinding final : public pager::Binding {
   void discard(std::span<const arena::Piece> pieces) noexcept override;
   void make_writable(pager::Block& block) override;
   void poison(bool on) override { poison_ = on; }
+  void trim_pool(base::Bytes allowance) override;
   base::Bytes pooled() const override { return pool_.bytes(); }
   std::uint64_t system_calls() const override { return system_calls_; }
 
@@ -38,7 +39,6 @@ class StableBinding final : public pager::Binding {
   /// Moves pages; the place they leave becomes inaccessible.
   void move(std::byte* from, base::Bytes size, std::byte* to);
   void close(std::byte* at, base::Bytes size);
-  void trim(base::Bytes allowance);
 
   arena::AddressSpace& space_;
   arena::Mappings mappings_;

@@ -47,6 +47,8 @@ class Binding {
   /// Overwrites what `unbind` and `release` give to the pool (the fuzzer), so that a stale access shows.
   virtual void poison(bool on) = 0;
 
+  /// Gives pooled pages back to the machine until the pool is within the allowance.
+  virtual void trim_pool(base::Bytes allowance) = 0;
   virtual base::Bytes pooled() const = 0;          // bytes in the pool now
   virtual std::uint64_t system_calls() const = 0;  // made so far to map, move, protect or populate
 };

@@ -21,16 +21,21 @@ void Pager::start(const Options& options, std::unique_ptr<transfer::Engine> tier
   const Lock lock(*this);
   TENSORPAGER_CHECK(absent_.empty());
   tier_ = std::move(tier);
-  ledger_.set_budget(options.budget);
   counts_ = Statistics();
+  ledger_.set_budget(options.budget);
+  try {
+    make_room(Bytes(0));  // for what is held from an earlier session
+  } catch (...) {
+    page_all_in();
+    throw;
+  }
+  binding_.trim_pool(ledger_.pool_allowance(Bytes(0)));
+  settle_pool();
+  ledger_.set_budget(options.budget);
   clock_ = 0;
   floor_ = 0;
-  if (options.curve)
-    curve_.emplace();
-  else
-    curve_.reset();
-  fuzz_.reset();
-  if (options.fuzz) fuzz_.emplace(*options.fuzz);
+  curve_ = options.curve ? std::make_optional<Curve>() : std::nullopt;
+  fuzz_ = options.fuzz ? std::make_optional<std::mt19937_64>(*options.fuzz) : std::nullopt;
   fuzz_evictions_ = options.fuzz_evictions;
   witness_ops_ = options.witness_ops;
   binding_.poison(options.fuzz.has_value());
@@ -42,6 +47,10 @@ void Pager::stop() {
   boundary_work_ = false;
   fuzz_.reset();
   binding_.poison(false);
+  page_all_in();
+}
+
+void Pager::page_all_in() {
   ledger_.lift_budget();
   while (!absent_.empty()) page_in(*absent_.back(), Access::kWrite);
   for (std::size_t i = 0; i < policy_->size(); ++i)

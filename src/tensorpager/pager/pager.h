@@ -42,7 +42,8 @@ class Pager {
   Pager(const Pager&) = delete;
   Pager& operator=(const Pager&) = delete;
 
-  /// Starts a session: statistics from zero, this budget, this tier. What the program holds from an earlier session stays charged.
+  /// Starts a session: statistics from zero, this budget, this tier. What the program holds from an earlier session stays charged, and is
+  /// paged out as far as it must. Throws OverBudget, IoError.
   void start(const Options& options, std::unique_ptr<transfer::Engine> tier);
   /// Ends it: pages everything in and lifts the budget. Throws IoError if bytes cannot be read back.
   void stop();
@@ -114,6 +115,7 @@ class Pager {
   void make_room(base::Bytes bytes);
   bool page_out(Block& block);
   void page_in(Block& block, Access access);
+  void page_all_in();
   void make_writable(Block& block);
   void release_slot(Block& block);
   void forget(Block& block) noexcept;

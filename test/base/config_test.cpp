@@ -1,0 +1,105 @@
+#include "tensorpager/base/config.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "tensorpager/base/errors.h"
+
+namespace tensorpager::base {
+namespace {
+
+using Variables = std::map<std::string, std::string>;
+
+/// The table must outlive what is returned, as a program's environment does.
+Environment environment_of(const Variables& variables) {
+  return [&variables](const char* name) -> const char* {
+    const auto found = variables.find(name);
+    return found == variables.end() ? nullptr : found->second.c_str();
+  };
+}
+
+Config config_of(const Variables& variables) { return read_config(environment_of(variables)); }
+
+std::string error_of(const Variables& variables) {
+  try {
+    config_of(variables);
+  } catch (const InvalidArgument& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(ReadConfig, LimitsNothingAndSaysALineAtExitWhereNothingIsSet) {
+  const Config config = config_of({});
+  EXPECT_EQ(config.budget, kUnlimited);
+  EXPECT_EQ(config.spill, "");
+  EXPECT_EQ(config.stats, "");
+  EXPECT_FALSE(config.quiet);
+  EXPECT_EQ(config.fuzz, std::nullopt);
+  EXPECT_EQ(config.fuzz_evictions, 2u);
+  EXPECT_EQ(config.witness_ops, 0u);
+  EXPECT_FALSE(config.curve);
+}
+
+TEST(ReadConfig, ReadsEveryVariable) {
+  const Config config = config_of({{"TENSORPAGER_BUDGET", "1.5GiB"},
+                                   {"TENSORPAGER_SPILL", "/tmp/x y"},
+                                   {"TENSORPAGER_STATS", "s.json"},
+                                   {"TENSORPAGER_QUIET", "1"},
+                                   {"TENSORPAGER_FUZZ", "18446744073709551615"},
+                                   {"TENSORPAGER_FUZZ_EVICTIONS", "7"},
+                                   {"TENSORPAGER_WITNESS", "100"},
+                                   {"TENSORPAGER_CURVE", "yes"}});
+  EXPECT_EQ(config.budget, 1536_MiB);
+  EXPECT_EQ(config.spill, "/tmp/x y");
+  EXPECT_EQ(config.stats, "s.json");
+  EXPECT_TRUE(config.quiet);
+  EXPECT_EQ(config.fuzz, ~std::uint64_t{0});
+  EXPECT_EQ(config.fuzz_evictions, 7u);
+  EXPECT_EQ(config.witness_ops, 100u);
+  EXPECT_TRUE(config.curve);
+}
+
+TEST(ReadConfig, TakesASeedOfZeroForASeed) { EXPECT_EQ(config_of({{"TENSORPAGER_FUZZ", "0"}}).fuzz, 0u); }
+
+TEST(ReadConfig, ReadsAShareOfTheMachinesMemory) {
+  EXPECT_EQ(config_of({{"TENSORPAGER_BUDGET", "50%"}}).budget, Bytes(physical_memory().count() / 2));
+}
+
+TEST(ReadConfig, TakesAnEmptyVariableForOneThatIsNotSet) {
+  const Config config = config_of({{"TENSORPAGER_BUDGET", ""}, {"TENSORPAGER_FUZZ", ""}, {"TENSORPAGER_QUIET", ""}});
+  EXPECT_EQ(config.budget, kUnlimited);
+  EXPECT_EQ(config.fuzz, std::nullopt);
+  EXPECT_FALSE(config.quiet);
+}
+
+TEST(ReadConfig, ReadsSwitchesAsPeopleWriteThem) {
+  for (const char* on : {"1", "true", "yes", "on"}) EXPECT_TRUE(config_of({{"TENSORPAGER_QUIET", on}}).quiet) << on;
+  for (const char* off : {"0", "false", "no", "off"})
+    EXPECT_FALSE(config_of({{"TENSORPAGER_QUIET", off}}).quiet) << off;
+}
+
+TEST(ReadConfig, NamesTheVariableAndItsText) {
+  EXPECT_EQ(error_of({{"TENSORPAGER_QUIET", "maybe"}}), "TENSORPAGER_QUIET: 'maybe' is neither 1 nor 0");
+  EXPECT_EQ(error_of({{"TENSORPAGER_CURVE", "2"}}), "TENSORPAGER_CURVE: '2' is neither 1 nor 0");
+  for (const char* count : {"x", "-1", "1.5", "7 ", "18446744073709551616"}) {
+    EXPECT_EQ(error_of({{"TENSORPAGER_WITNESS", count}}),
+              "TENSORPAGER_WITNESS: '" + std::string(count) + "' is not a whole number");
+  }
+  const std::string budget = error_of({{"TENSORPAGER_BUDGET", "8 pounds"}});
+  EXPECT_EQ(budget.find("TENSORPAGER_BUDGET: "), 0u) << budget;
+  EXPECT_NE(budget.find("8 pounds"), std::string::npos) << budget;
+}
+
+TEST(DefaultSpillDirectory, IsTheTemporaryDirectory) {
+  const Variables set = {{"TMPDIR", "/var/tmp"}};
+  const Variables empty = {{"TMPDIR", ""}};
+  const Variables none;
+  EXPECT_EQ(default_spill_directory(environment_of(set)), "/var/tmp");
+  EXPECT_EQ(default_spill_directory(environment_of(empty)), "/tmp");
+  EXPECT_EQ(default_spill_directory(environment_of(none)), "/tmp");
+}
+
+}  // namespace
+}  // namespace tensorpager::base

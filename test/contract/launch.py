@@ -1,0 +1,95 @@
+"""Processes that the contract tests start: the command itself, and programs under a session."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+HERE = Path(__file__).parent
+COMMAND = str(Path(sys.executable).with_name("tensorpager"))
+SECONDS = 120
+
+
+def environment(**variables):
+    """Ours without a session's, so that a test run under `tensorpager run` is no different."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("TENSORPAGER_")}
+    return kept | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(HERE)} | variables
+
+
+def run_command(*arguments, **options):
+    """`tensorpager ARGUMENTS`, in a fresh process; `variables` are added to its environment."""
+    variables = options.pop("variables", {})
+    options = {"stdin": subprocess.DEVNULL} | options if "input" not in options else options
+    return subprocess.run(
+        [COMMAND, *map(str, arguments)],
+        env=environment(**variables),
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        **options,
+    )
+
+
+@dataclass(frozen=True)
+class Ended:
+    pid: int
+    returncode: int  # minus the signal's number if a signal ended it
+    stdout: str
+    stderr: str
+
+
+class Running:
+    """A program that the server has started."""
+
+    def __init__(self, server, folder):
+        self._server, self._folder = server, folder
+        self.pid = int(server.stdout.readline())
+
+    def wait_for(self, text):
+        """Until the program has printed it."""
+        give_up = time.monotonic() + SECONDS
+        while text not in self._read("stdout"):
+            assert time.monotonic() < give_up and Path(f"/proc/{self.pid}/stat").exists(), self._read("stderr")
+            time.sleep(0.01)
+
+    def wait(self):
+        returncode = int(self._server.stdout.readline())
+        return Ended(self.pid, returncode, self._read("stdout"), self._read("stderr"))
+
+    def _read(self, name):
+        return (self._folder / name).read_text()
+
+
+class ProgramServer:
+    """Starts one program at a time; see program_server.py."""
+
+    def __init__(self):
+        command = [sys.executable, HERE / "program_server.py"]
+        pipe = subprocess.PIPE
+        self._server = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, env=environment())
+
+    def start(self, folder, text, *arguments, path=HERE, **variables):
+        """The program `text`, in `folder`, with these environment variables; `path` comes first where it imports from."""
+        program = folder / "program.py"
+        program.write_text(text)
+        request = {
+            "program": str(program),
+            "arguments": list(arguments),
+            "environment": variables,
+            "path": str(path),
+            "stdin": os.devnull,
+        }
+        for name in ("stdout", "stderr"):
+            (folder / name).write_text("")
+            request[name] = str(folder / name)
+        self._server.stdin.write(json.dumps(request) + "\n")
+        self._server.stdin.flush()
+        return Running(self._server, folder)
+
+    def stop(self):
+        self._server.stdin.close()
+        self._server.wait(SECONDS)
+        self._server.stdout.close()

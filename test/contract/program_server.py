@@ -1,0 +1,45 @@
+"""Starts programs that need torch without importing it each time: forks, and the fork becomes the program, down to the interpreter's own end.
+
+One JSON object a line on standard input starts a program; the answers are its process id and, once it has ended, its exit code. The session
+begins as it does after the program's own `import torch`: `_run.activate()` is what the import hook calls.
+"""
+
+import json
+import os
+import runpy
+import sys
+
+for _variable in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+    os.environ[_variable] = "1"
+
+import torch
+
+torch.set_num_threads(1)
+
+
+def serve():
+    """Returns in a fork, with the request; ends with the input."""
+    answers = os.dup(1)
+    for line in sys.stdin:
+        request = json.loads(line)
+        pid = os.fork()
+        if pid == 0:
+            os.close(answers)
+            return request
+        os.write(answers, b"%d\n" % pid)
+        os.write(answers, b"%d\n" % os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+    sys.exit()
+
+
+request = serve()
+for descriptor, name in enumerate(("stdin", "stdout", "stderr")):
+    flags = os.O_RDONLY if name == "stdin" else os.O_WRONLY | os.O_CREAT | os.O_APPEND
+    os.dup2(os.open(request[name], flags, 0o600), descriptor)
+os.environ.update(request["environment"])
+sys.argv = [request["program"], *request["arguments"]]
+sys.path[0] = request["path"]
+if "TENSORPAGER_BUDGET" in os.environ:
+    from tensorpager import _run
+
+    _run.activate()
+runpy.run_path(request["program"], run_name="__main__")

@@ -1,0 +1,203 @@
+"""An op that no eviction can make fit is refused before it runs, with torch's own error; the program may catch it and go on."""
+
+import os
+import re
+import resource
+
+import pytest
+import tensorpager
+import torch
+from tensorpager import _core
+from torch.utils.checkpoint import checkpoint
+from training import BATCH, SHORT, WIDTH, digest, evict, make_model, train
+
+pytestmark = pytest.mark.forked
+
+BUDGET = 2560 << 10  # two and a half of the tensors below, and no room for slabs beyond a few chunks
+SHAPE = (1024, 256)
+ONE = 1 << 20
+
+
+class Product(torch.autograd.Function):
+    @staticmethod
+    def forward(context, x, y):
+        context.save_for_backward(x, y)
+        return x * y
+
+    @staticmethod
+    def backward(context, gradient):
+        x, y = context.saved_tensors
+        return gradient * y, gradient * x
+
+
+def forward(rows):
+    x = torch.zeros(rows, 256)
+    return (x + x).sigmoid_() * x
+
+
+def backward(rows):
+    x = torch.zeros(rows, 256, requires_grad=True)
+    y = x.sigmoid()
+    y.backward(torch.ones(rows, 256))
+
+
+def optimizer_step(rows):
+    x = torch.zeros(rows, 256, requires_grad=True)
+    x.grad = torch.ones(rows, 256)
+    torch.optim.Adam([x], foreach=True).step()
+
+
+def function_forward(rows):
+    Product.apply(*(torch.zeros(rows, 256, requires_grad=True) for _ in range(2)))
+
+
+def function_backward(rows):
+    x = torch.zeros(rows, 256, requires_grad=True)
+    y = torch.zeros(1, 256, requires_grad=True)  # so that forward needs two and backward three
+    Product.apply(x, y).backward(torch.ones(rows, 256))
+
+
+def checkpointed(rows):
+    x = torch.zeros(rows, 256, requires_grad=True)
+    checkpoint(torch.sigmoid, x, use_reentrant=False).backward(torch.ones(rows, 256))
+
+
+def checkpointed_reentrant(rows):
+    x = torch.zeros(rows, 256, requires_grad=True)
+    checkpoint(torch.sigmoid, x, use_reentrant=True).backward(torch.ones(rows, 256))
+
+
+@pytest.mark.parametrize(
+    ("work", "op"),
+    [
+        (forward, "aten::mul"),
+        (backward, "aten::sigmoid_backward"),
+        (optimizer_step, "aten::_foreach_addcdiv_"),
+        (function_forward, "aten::mul"),
+        (checkpointed, "aten::sigmoid_backward"),
+        (checkpointed_reentrant, "aten::sigmoid_backward"),
+    ],
+    ids=lambda value: getattr(value, "__name__", None),
+)
+def test_op_over_the_budget_is_named_with_its_shapes_and_bytes_and_a_smaller_batch_fits(spill, work, op):
+    tensorpager.enable(budget=BUDGET, spill=spill)
+    with pytest.raises(torch.OutOfMemoryError) as caught:
+        work(SHAPE[0])
+    text = str(caught.value)
+    assert text.startswith(f"Tensorpager: {op}"), text
+    assert "Float[1024, 256]" in text
+    assert re.search(r"1.00 MiB asked for and .* MiB pinned are \d+ bytes more than the budget of 2.50 MiB", text), text
+    assert tensorpager.stats()["pins"] == 0
+    del caught
+    work(SHAPE[0] // 4)
+    stats = tensorpager.stats()
+    assert (stats["pins"], stats["over_budget_bytes"]) == (0, 0)
+    assert stats["peak_bytes"] <= BUDGET
+
+
+def test_refused_op_has_changed_nothing(spill):
+    tensorpager.enable(budget=BUDGET, spill=spill)
+    torch.manual_seed(1)
+    x, y, z = (torch.randn(SHAPE) for _ in range(3))
+    before = (digest(x), x._version)
+    with pytest.raises(torch.OutOfMemoryError, match=r"aten::addcmul_\(Float\[1024, 256\], Float"):
+        x.addcmul_(y, z)
+    assert (digest(x), x._version) == before
+
+
+def test_refused_allocation_of_an_op_names_the_op_too(spill):
+    tensorpager.enable(budget=BUDGET, spill=spill)
+    with pytest.raises(torch.OutOfMemoryError, match=r"aten::empty.*\(\): .* 4.00 MiB asked for"):
+        torch.empty(4 * SHAPE[0], SHAPE[1])
+    x = torch.ones(SHAPE[0], 1)
+    with pytest.raises(torch.OutOfMemoryError, match=r"aten::mul.*\(Float\[1024, 1\], Float\[1, 1024\]\): .* 4.00 MiB"):
+        x * x.T
+
+
+def test_refused_op_on_lists_shows_some_of_their_tensors(spill):
+    tensorpager.enable(budget=BUDGET, spill=spill)
+    tensors = [torch.zeros(64, 256) for _ in range(60)]
+    with pytest.raises(torch.OutOfMemoryError, match=r"aten::cat\((Float\[64, 256\], ){8}\.\.\. 60 tensors in all\)"):
+        torch.cat(tensors)
+    assert torch.stack([tensor.sum() for tensor in tensors]).sum() == 0
+
+
+def test_losses_after_a_caught_error_have_the_bits_of_a_run_without_it(spill):
+    model = make_model()
+    torch.manual_seed(5)
+    expected = train(model, steps=2) + train(model, steps=2, seed=1)
+    tensorpager.enable(budget=SHORT, spill=spill)
+    model = make_model()
+    losses = train(model, steps=2)
+    with pytest.raises(torch.OutOfMemoryError):
+        model(torch.empty(16 * BATCH, WIDTH))
+    assert losses + train(model, steps=2, seed=1) == expected
+
+
+def test_error_is_the_same_in_a_thread_and_under_other_modes(spill):
+    tensorpager.enable(budget=BUDGET, spill=spill)
+    x = torch.zeros(SHAPE)
+    y = torch.zeros(SHAPE)
+    for mode in (torch.no_grad, torch.inference_mode):
+        with mode(), pytest.raises(torch.OutOfMemoryError, match="Tensorpager: aten::mul"):
+            x * y
+    with pytest.raises(torch.OutOfMemoryError, match="Tensorpager: aten::"):
+        torch.vmap(torch.mul)(x, y)
+
+
+def fill(spill_bytes):
+    """Makes tensors until an op is refused: them, and the text."""
+    tensors = []
+    with pytest.raises(torch.OutOfMemoryError) as caught:
+        while len(tensors) < 100:
+            tensors.append(torch.full((64, 256), float(len(tensors))))
+    assert len(tensors) * (64 << 10) > spill_bytes
+    return tensors, str(caught.value)
+
+
+def check_survival(tensors, text, spill, reason):
+    assert re.match(r"Tensorpager: aten::.*: cannot write 65536 bytes to the spill file in ", text), text
+    assert f"{spill} (pwrite: {reason}); free some room there or choose another directory with --spill" in text
+    assert tensorpager.stats()["pins"] == 0
+    values = list(range(len(tensors)))
+    del tensors[::2], values[::2]
+    for value, tensor in zip(values, tensors):
+        assert tensor.min() == tensor.max() == value
+    more = tensors[0] + tensors[-1]
+    assert more.min() == more.max() == values[0] + values[-1]
+
+
+def test_spill_file_over_the_limit_refuses_the_op_and_loses_nothing(spill):
+    limit = 512 << 10
+    tensorpager.enable(budget=SHORT, spill=spill)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
+    tensors, text = fill(limit)
+    check_survival(tensors, text, spill, "File too large")
+    resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+
+
+def test_full_spill_directory_refuses_the_op_and_loses_nothing(spill):
+    import ctypes
+
+    libc = ctypes.CDLL(None, use_errno=True)
+    clone_newns, ms_rec, ms_private = 0x20000, 0x4000, 0x40000
+    if libc.unshare(clone_newns) or libc.mount(None, b"/", None, ms_rec | ms_private, None):
+        pytest.skip("only root can mount a small file system")
+    if libc.mount(b"tmpfs", os.fsencode(spill), b"tmpfs", 0, b"size=512k"):
+        pytest.skip("no tmpfs can be mounted")
+    tensorpager.enable(budget=SHORT, spill=spill)
+    tensors, text = fill(512 << 10)
+    check_survival(tensors, text, spill, "No space left on device")
+
+
+def test_full_spill_directory_leaves_training_able_to_go_on(spill):
+    expected = train(make_model(), steps=3)
+    model = make_model()
+    tensorpager.enable(budget=SHORT, spill=spill)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (256 << 10, resource.RLIM_INFINITY))
+    with pytest.raises(torch.OutOfMemoryError, match="spill file"):
+        train(make_model(), steps=3)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    assert train(model, steps=3) == expected
+    evict()
+    assert _core.active()
