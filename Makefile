@@ -25,6 +25,7 @@ test-full: build
 	.venv/bin/python -m pytest -q -m ""
 
 bench: build
+	cmake --build --preset $(PRESET) --target bench_modules
 	.venv/bin/python bench/run.py
 
 # The std-only folders, without torch; asan and tsan under sanitizers.

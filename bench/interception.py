@@ -30,14 +30,14 @@ CASES = {
 def measure(build, rounds: int) -> dict:
     """Each variant has tensors of its own, made while it was in force."""
     plain = build()
-    tensorpager.enable(budget="unlimited")
+    tensorpager.enable(budget="unlimited", quiet=True)
     paged = build()
     tensorpager.disable()
     off = tensorpager.disable
     seconds = pairs.interleave(
         {"plain": plain, "tensorpager": paged},
         rounds,
-        {"plain": off, "tensorpager": lambda: (off(), tensorpager.enable(budget="unlimited"))},
+        {"plain": off, "tensorpager": lambda: (off(), tensorpager.enable(budget="unlimited", quiet=True))},
     )
     off()
     return seconds

@@ -1,6 +1,6 @@
 """What each part of interception costs: the same step with the key alone, then with boxing, visiting, pins, and with our allocator, in turn.
 
-    make bench-modules && .venv/bin/python bench/interception_parts.py [--rounds 30]
+    cmake --build --preset dev --target bench_modules && .venv/bin/python bench/interception_parts.py [--rounds 30]
 """
 
 import argparse

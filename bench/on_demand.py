@@ -33,7 +33,7 @@ def timed(step) -> float:
 def measure(build, rounds: int, spill: str | None) -> tuple[dict, dict]:
     """Seconds by variant, and the figures of each budget's last session."""
     plain = build()
-    with tensorpager.enable(budget="unlimited"):
+    with tensorpager.enable(budget="unlimited", quiet=True):
         paged = build()
         paged(), paged()
     stats = tensorpager.stats()
@@ -44,7 +44,7 @@ def measure(build, rounds: int, spill: str | None) -> tuple[dict, dict]:
     for _ in range(rounds):
         seconds["plain"].append(timed(plain))
         for name, budget in {"unlimited": "unlimited", **budgets}.items():
-            with tensorpager.enable(budget=budget, spill=spill):
+            with tensorpager.enable(budget=budget, spill=spill, quiet=True):
                 seconds[name].append(timed(paged))
             figures[name] = tensorpager.stats()
     return seconds, figures

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import sys
 from types import TracebackType
 
@@ -40,14 +41,15 @@ class Session:
 
 
 def enable(
-    budget: int | str | None = None, spill: str | None = None, fuzz: int | None = None, *, quiet: bool = True
+    budget: int | str | None = None, spill: str | None = None, fuzz: int | None = None, *, quiet: bool | None = None
 ) -> Session:
     """Charges and pages what this process allocates from now on, on the CPU.
 
     budget: bytes, or a size such as ``"2GiB"``, ``"500MB"``, ``"25%"`` (of RAM), ``"unlimited"``. Default: TENSORPAGER_BUDGET.
     spill: a directory for paged-out bytes, or ``"ram"``. Default: TENSORPAGER_SPILL, else the temporary directory.
     fuzz: seed of random evictions at every op, for testing.
-    quiet: False says on standard error how many bytes of tensors were made before and are therefore outside the budget.
+    quiet: True keeps it from saying, in one line on standard error, how many bytes of tensors were made before and are therefore
+        outside the budget. Default: TENSORPAGER_QUIET.
 
     Raises ValueError for a size that is none or when a session is active, OSError for a spill directory that cannot be used, ImportError
     where this build was made for another Python or torch. An op that does not fit raises ``torch.OutOfMemoryError``.
@@ -60,6 +62,8 @@ def enable(
     _started_with_foreign_bytes = before
     _exports.install(core)
     _threads.install(core)
+    if quiet is None:
+        quiet = os.environ.get("TENSORPAGER_QUIET", "0") not in ("", "0")
     if before and not quiet:
         print(
             f"tensorpager: {core.format_bytes(before)} of tensors were made before enable() and stay outside the budget",

@@ -1,8 +1,11 @@
 // `tensorpager run`: checks what can be checked, writes the options into the environment, puts the import hook first on Python's path, and becomes
 // the program.
+#include <linux/magic.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -40,8 +43,13 @@ std::filesystem::path hook_directory() {
 
 void check(const base::Config& config) {
   if (config.spill == "ram") return;
+  const std::string directory = config.spill.empty() ? base::default_spill_directory(&std::getenv) : config.spill;
   // Made and dropped at once: an unusable directory is told now, not in the middle of training.
-  transfer::make_file_engine(config.spill.empty() ? base::default_spill_directory(&std::getenv) : config.spill);
+  transfer::make_file_engine(directory);
+  struct statfs file_system {};
+  if (!config.quiet && statfs(directory.c_str(), &file_system) == 0 && file_system.f_type == TMPFS_MAGIC)
+    std::fprintf(stderr, "tensorpager: %s is in RAM (tmpfs), so paging out saves none; try --spill on a disk\n",
+                 directory.c_str());
 }
 
 void run(const RunOptions& options) {

@@ -42,6 +42,12 @@ bool is_composite(const c10::OperatorHandle& op) {
          !op.hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutograd);
 }
 
+/// R6: on the CPU a foreach op has no kernel of its own, it calls an op for each tensor of its lists. Seen one by one those need the room of one
+/// tensor; a frame around them would pin every list whole.
+bool is_foreach(const c10::OperatorHandle& op) {
+  return op.schema().name().rfind("aten::_foreach_", 0) == 0 && !op.hasKernelForDispatchKey(c10::DispatchKey::CPU);
+}
+
 }  // namespace
 
 std::size_t register_fallthroughs(torch::Library& aten) {
@@ -51,7 +57,7 @@ std::size_t register_fallthroughs(torch::Library& aten) {
   for (const c10::OperatorName& op_name : dispatcher.getAllOpNames()) {
     if (op_name.name.rfind(kNamespace, 0) != 0) continue;
     const auto op = dispatcher.findSchema(op_name);
-    if (!op || !(is_view(op->schema()) || is_composite(*op))) continue;
+    if (!op || !(is_view(op->schema()) || is_composite(*op) || is_foreach(*op))) continue;
     std::string name = op_name.name.substr(kNamespace.size());
     if (!op_name.overload_name.empty()) name += "." + op_name.overload_name;
     if (is_denied(name)) continue;

@@ -4,10 +4,12 @@
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/library.h>
 
+#include "tensorpager/intercept/collectives.h"
 #include "tensorpager/intercept/fallthrough.h"
 #include "tensorpager/intercept/frame.h"
 #include "tensorpager/intercept/hot_ops.h"
 #include "tensorpager/intercept/key.h"
+#include "tensorpager/intercept/list_ops.h"
 #include "tensorpager/intercept/op_info.h"
 
 namespace tensorpager::intercept {
@@ -36,13 +38,21 @@ void run_boxed(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::j
     op.redispatchBoxed(after_key(keys), stack);
     return;
   }
+  release_finished_collectives();
   g_target.pager->at_op_boundary();
   const OpInfo& info = op_info(op);
+  if (info.list_op && run_in_parts(op, info, keys, stack)) return;
   const std::size_t first = stack->size() - info.arguments;
   Frame frame(info.temporaries);
   for (const OpInfo::Argument& argument : info.tensor_arguments)
     frame.see((*stack)[first + argument.index], argument.access);
-  frame.run([&] { op.redispatchBoxed(after_key(keys), stack); }, [&] { return describe(info, *stack, first); });
+  const auto run = [&] {
+    if (info.collective) [[unlikely]]
+      run_collective(op, info, keys, stack);
+    else
+      op.redispatchBoxed(after_key(keys), stack);
+  };
+  frame.run(run, [&] { return describe(info, *stack, first); });
   if (info.returns_tensors && frame.hands_results_up())
     for (const c10::IValue& result : torch::jit::last(*stack, info.returns)) frame.hand_up(result);
 }
@@ -61,8 +71,12 @@ void install(pager::Pager& pager, const arena::AddressSpace& space) {
 void set_active(bool active) { g_target.active = active; }
 
 void enter_thread() {
-  if (g_target.active && !c10::impl::tls_is_dispatch_key_included(kKey))
-    c10::impl::tls_set_dispatch_key_included(kKey, true);
+  if (!g_target.active) return;
+  if (!pager::t_state.entered) [[unlikely]] {
+    pager::t_state.entered = true;
+    pager::t_state.keeps_allocations = is_collective_thread();
+  }
+  if (!c10::impl::tls_is_dispatch_key_included(kKey)) c10::impl::tls_set_dispatch_key_included(kKey, true);
 }
 
 void leave_thread() { c10::impl::tls_set_dispatch_key_included(kKey, false); }

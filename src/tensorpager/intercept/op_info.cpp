@@ -4,6 +4,9 @@
 #include <atomic>
 #include <mutex>
 
+#include "tensorpager/intercept/collectives.h"
+#include "tensorpager/intercept/list_ops.h"
+
 namespace tensorpager::intercept {
 namespace {
 
@@ -53,6 +56,8 @@ OpInfo make_info(const c10::OperatorHandle& op) {
       info.tensor_arguments.push_back({i, is_written(argument) ? Access::kWrite : Access::kRead});
   }
   for (const auto& result : schema.returns()) info.returns_tensors |= may_hold_tensor(result.type());
+  info.collective = is_collective(schema);
+  info.list_op = is_list_op(schema);
   if (is_python_op(op)) info.temporaries = pager::Temporaries::kLetGo;
   return info;
 }

@@ -20,9 +20,9 @@ class Curve {
   static constexpr std::size_t kMostPoints = 4096;
 
   void note(std::uint64_t op, base::Bytes live, base::Bytes charged) {
-    const std::uint64_t first = op / stretch_ * stretch_;
-    if (points_.empty() || points_.back().op < first) {
-      if (points_.size() == kMostPoints) halve();
+    // Where few ops note anything, one halving may not be enough; and one may leave `op` in the last stretch there is.
+    while (starts_stretch(op) && points_.size() == kMostPoints) halve();
+    if (starts_stretch(op)) {
       points_.push_back({op / stretch_ * stretch_, live, charged});
       return;
     }
@@ -33,6 +33,9 @@ class Curve {
   const std::vector<Point>& points() const { return points_; }
 
  private:
+  bool starts_stretch(std::uint64_t op) const {
+    return points_.empty() || points_.back().op < op / stretch_ * stretch_;
+  }
   void halve() {
     stretch_ *= 2;
     std::vector<Point> merged;

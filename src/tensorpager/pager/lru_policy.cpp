@@ -73,10 +73,16 @@ Block* LruPolicy::choose() {
 }
 
 Block* LruPolicy::oldest_unpinned() const {
-  const Entry* oldest = nullptr;
-  for (const Entry& entry : heap_)
-    if (!entry.block->is_pinned() && (oldest == nullptr || entry.last_use < oldest->last_use)) oldest = &entry;
-  return oldest != nullptr ? oldest->block : nullptr;
+  Block* oldest = nullptr;
+  std::uint64_t oldest_use = 0;
+  for (const Entry& entry : heap_) {
+    if (entry.block->is_pinned()) continue;
+    const std::uint64_t last_use = entry.block->last_use.load(std::memory_order_relaxed);
+    if (oldest != nullptr && last_use >= oldest_use) continue;
+    oldest = entry.block;
+    oldest_use = last_use;
+  }
+  return oldest;
 }
 
 }  // namespace tensorpager::pager

@@ -71,6 +71,11 @@ Block& Pager::create(Bytes size) {
     settle_pool();
     ledger_.born(block->charged);
     if (held) block->word = kPin;
+    if (t_state.keeps_allocations) {
+      block->word |= kExport;
+      export_bytes_ += block->charged.count();
+      note_unevictable();
+    }
     policy_->add(*block);
     space_.set_owner(block->data, block.get());
     note_curve();
@@ -136,7 +141,7 @@ bool Pager::serve_fault(const void* address, FaultKind kind) noexcept {
       try {
         make_room(block->charged);
       } catch (const std::exception&) {
-        // All is pinned and a fault cannot be refused: exceed the budget, which the ledger counts.
+        ++counts_.faults_over_budget;  // a fault cannot be refused: exceed the budget, which the ledger counts
       }
       page_in(*block, kind == FaultKind::kRead ? Access::kRead : Access::kWrite);
       note_curve();

@@ -16,6 +16,7 @@
 #include "tensorpager/arena/address_space.h"
 #include "tensorpager/arena/ledger.h"
 #include "tensorpager/base/bytes.h"
+#include "tensorpager/base/errors.h"
 #include "tensorpager/pager/binding.h"
 #include "tensorpager/pager/block.h"
 #include "tensorpager/pager/curve.h"
@@ -84,6 +85,8 @@ class Pager {
     }
   }
   void admit(PinSet& pins);
+  /// What would be raised for an op that needs so many bytes, when all that is not pinned or in slabs is evicted; nothing if it fits.
+  std::optional<base::OverBudget> shortage_for(base::Bytes bytes);
   void note_working_set() {
     const std::uint64_t bytes = t_state.pinned + unevictable_.load(std::memory_order_relaxed);
     if (bytes > floor_.load(std::memory_order_relaxed)) [[unlikely]]

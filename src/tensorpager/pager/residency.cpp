@@ -127,6 +127,15 @@ void Pager::admit(PinSet& pins) {
   note_curve();
 }
 
+std::optional<base::OverBudget> Pager::shortage_for(Bytes bytes) {
+  const Lock lock(*this);
+  Bytes pinned = ledger_.slabs();
+  for (std::size_t i = 0; i < policy_->size(); ++i)
+    if (policy_->at(i)->is_pinned()) pinned += policy_->at(i)->charged;
+  if (pinned + bytes <= ledger_.budget()) return std::nullopt;
+  return base::OverBudget(bytes, pinned, ledger_.budget());
+}
+
 void Pager::page_out_all() {
   const Lock lock(*this);
   std::vector<Block*> resident;

@@ -23,6 +23,7 @@ struct Statistics {
   std::uint64_t page_in_bytes = 0;
   std::uint64_t clean_drops = 0;
   std::uint64_t faults = 0;            // accesses outside ops that found a block absent
+  std::uint64_t faults_over_budget = 0;  // of those, for how many no room could be made
   std::uint64_t write_faults = 0;      // first writes that no op announced
   std::uint64_t fuzz_page_outs = 0;    // of page_outs and clean_drops, those the fuzzer made
   std::uint64_t live_blocks = 0;
@@ -53,6 +54,7 @@ struct Statistics {
     visit("page_in_bytes", page_in_bytes);
     visit("clean_drops", clean_drops);
     visit("faults", faults);
+    visit("faults_over_budget", faults_over_budget);
     visit("write_faults", write_faults);
     visit("fuzz_page_outs", fuzz_page_outs);
     visit("live_blocks", live_blocks);

@@ -12,6 +12,8 @@ struct ThreadState {
   std::uint64_t pinned = 0;       // bytes in blocks whose first pin is this thread's
   const void* last_fault = nullptr;
   std::uint32_t same_faults = 0;  // faults in a row at that address
+  bool entered = false;            // was asked what kind of thread it is
+  bool keeps_allocations = false;  // R4: a collective's own thread; what it allocates is never evicted
   bool in_pager = false;          // holds the pager's lock: a fault now is a real one
 };
 

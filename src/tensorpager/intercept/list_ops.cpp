@@ -1,0 +1,89 @@
+#include "tensorpager/intercept/list_ops.h"
+
+#include <algorithm>
+
+#include "tensorpager/intercept/frame.h"
+#include "tensorpager/intercept/key.h"
+
+namespace tensorpager::intercept {
+namespace {
+
+using base::Bytes;
+
+/// A call below this share of the budget is left whole: parts cost a call each.
+constexpr std::uint64_t kWholeShare = 4;
+/// What one part may need. Small, so that paging can go on around it; a single item is the least.
+constexpr std::uint64_t kPartShare = 16;
+
+constexpr std::string_view kPrefixes[] = {"aten::_fused_adam", "aten::_fused_adagrad", "aten::_fused_sgd", "aten::_amp_foreach_"};
+
+/// Items [begin, end) of a list argument; an empty list (no max_exp_avg_sqs) stays empty.
+c10::IValue part_of(const c10::IValue& list, std::size_t begin, std::size_t end) {
+  c10::List<at::Tensor> part;
+  const auto whole = list.toTensorVector();
+  for (std::size_t i = begin; i < std::min(end, whole.size()); ++i) part.push_back(whole[i]);
+  return part;
+}
+
+/// Bytes that item i of all lists needs, for each i; empty where the lists do not match.
+std::vector<Bytes> item_bytes(c10::ArrayRef<c10::IValue> arguments) {
+  std::vector<Bytes> bytes;
+  for (const c10::IValue& argument : arguments) {
+    if (!argument.isTensorList()) continue;
+    const auto list = argument.toTensorVector();
+    if (list.empty()) continue;
+    if (bytes.empty()) bytes.resize(list.size());
+    if (bytes.size() != list.size()) return {};
+    for (std::size_t i = 0; i < list.size(); ++i)
+      g_target.finder().in_tensor(list[i], [&](const pager::Block& block) { bytes[i] += block.charged; });
+  }
+  return bytes;
+}
+
+std::string describe(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments) {
+  std::vector<at::TensorBase> tensors;
+  for (const c10::IValue& argument : arguments)
+    if (argument.isTensorList())
+      for (const at::Tensor& tensor : argument.toTensorVector()) tensors.push_back(tensor);
+  return describe_call(info.name.c_str(), tensors);
+}
+
+}  // namespace
+
+bool is_list_op(const c10::FunctionSchema& schema) {
+  return schema.returns().empty() && std::any_of(std::begin(kPrefixes), std::end(kPrefixes), [&](std::string_view prefix) {
+           return schema.name().rfind(prefix, 0) == 0;
+         });
+}
+
+bool run_in_parts(const c10::OperatorHandle& op, const OpInfo& info, c10::DispatchKeySet keys,
+                  torch::jit::Stack* stack) {
+  const std::size_t first = stack->size() - info.arguments;
+  // Kept here, not on the stack: a part that throws must leave no half of the arguments there.
+  const std::vector<c10::IValue> arguments(stack->begin() + static_cast<std::ptrdiff_t>(first), stack->end());
+  const std::vector<Bytes> bytes = item_bytes(arguments);
+  Bytes total;
+  for (const Bytes item : bytes) total += item;
+  const std::uint64_t budget = g_target.pager->budget().count();
+  if (bytes.size() < 2 || total.count() <= budget / kWholeShare) return false;
+
+  const Bytes largest = *std::max_element(bytes.begin(), bytes.end());
+  if (const auto shortage = g_target.pager->shortage_for(largest))
+    throw_out_of_memory(describe(info, arguments), shortage->what());
+
+  torch::jit::drop(*stack, info.arguments);
+  for (std::size_t begin = 0, end = 0; begin < bytes.size(); begin = end) {
+    Bytes part = bytes[end++];
+    while (end < bytes.size() && (part + bytes[end]).count() <= budget / kPartShare) part += bytes[end++];
+    torch::jit::Stack part_stack;
+    for (const c10::IValue& argument : arguments)
+      part_stack.push_back(argument.isTensorList() ? part_of(argument, begin, end) : argument);
+    Frame frame;
+    for (const OpInfo::Argument& argument : info.tensor_arguments)
+      frame.see(part_stack[argument.index], argument.access);
+    frame.run([&] { op.redispatchBoxed(after_key(keys), &part_stack); }, [&] { return describe(info, arguments); });
+  }
+  return true;
+}
+
+}  // namespace tensorpager::intercept
