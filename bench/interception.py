@@ -1,6 +1,6 @@
 """What interception costs when the budget is never short: plain torch against Tensorpager, in one process, in turn.
 
-    .venv/bin/python bench/interception.py [--rounds 40] [--json out/interception.json]
+.venv/bin/python bench/interception.py [--rounds 40] [--json out/interception.json]
 """
 
 import argparse
@@ -50,7 +50,9 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(1)
     rows = {}
-    print(f"measured: CPU time of one thread, medians of {options.rounds} interleaved rounds, torch at 1 thread, unlimited budget")
+    print(
+        f"measured: CPU time of one thread, medians of {options.rounds} interleaved rounds, torch at 1 thread, unlimited budget"
+    )
     print(f"{'work':<20}{'plain ms':>10}{'ours ms':>10}{'ratio':>8}{'ns a call':>11}{'goal':>8}")
     for name, build in CASES.items():
         seconds = measure(build, options.rounds)

@@ -1,5 +1,6 @@
-// The interceptor taken apart: the same key with a kernel that does only the first parts of the work, so that differences say what each costs. A module of
-// its own, which must not share a process with tensorpager's: both would sit on the key.
+// The interceptor taken apart: the same key with a kernel that does only the first parts of the work, so that
+// differences say what each costs. A module of its own, which must not share a process with tensorpager's: both would
+// sit on the key.
 #include <pybind11/pybind11.h>
 
 #include "tensorpager/arena/slabs.h"
@@ -36,16 +37,18 @@ void visit(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::
   const std::size_t first = stack->size() - info.arguments;
   std::uintptr_t sum = 0;
   for (const auto& argument : info.tensor_arguments)
-    intercept::g_target.finder().in_value((*stack)[first + argument.index],
-                                          [&](pager::Block& block) { sum += reinterpret_cast<std::uintptr_t>(&block); });
+    intercept::g_target.finder().in_value((*stack)[first + argument.index], [&](pager::Block& block) {
+      sum += reinterpret_cast<std::uintptr_t>(&block);
+    });
   g_sink = sum;
   op.redispatchBoxed(intercept::after_key(keys), stack);
 }
 
 std::unique_ptr<torch::Library> all, aten;
 
-/// none: the key is off; key: on, and everything falls through; boxing: every call is boxed and sent on; visit: the blocks of its arguments are found;
-/// pins: all that the product does, boxed; fallthrough: views and composites pass; unboxed: hot ops too, which is the product.
+/// none: the key is off; key: on, and everything falls through; boxing: every call is boxed and sent on; visit: the
+/// blocks of its arguments are found; pins: all that the product does, boxed; fallthrough: views and composites pass;
+/// unboxed: hot ops too, which is the product.
 void set_level(const std::string& level) {
   c10::impl::tls_set_dispatch_key_included(intercept::kKey, false);
   all.reset();

@@ -1,6 +1,6 @@
 """What each part of interception costs: the same step with the key alone, then with boxing, visiting, pins, and with our allocator, in turn.
 
-    cmake --build --preset dev --target bench_modules && .venv/bin/python bench/interception_parts.py [--rounds 30]
+cmake --build --preset dev --target bench_modules && .venv/bin/python bench/interception_parts.py [--rounds 30]
 """
 
 import argparse
@@ -39,7 +39,9 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=30)
     rounds = parser.parse_args().rounds
     torch.set_num_threads(1)
-    print(f"measured: CPU time of one thread against plain torch, medians of {rounds} interleaved rounds (ns a call, or ratio)")
+    print(
+        f"measured: CPU time of one thread against plain torch, medians of {rounds} interleaved rounds (ns a call, or ratio)"
+    )
     print(f"{'':<18}{'allocator':>10}" + "".join(f"{level:>12}" for level in LEVELS[1:]))
     for name, (build, calls) in CASES.items():
         variants, prepare = {}, {}

@@ -1,6 +1,6 @@
 """Training steps on demand (no plan) under a share of their need, against plain torch, in turn, in one process. This is the baseline that plans must beat.
 
-    .venv/bin/python bench/on_demand.py [--rounds 5] [--spill DIR|ram] [--json out/on_demand.json]
+.venv/bin/python bench/on_demand.py [--rounds 5] [--spill DIR|ram] [--json out/on_demand.json]
 """
 
 import argparse
@@ -57,8 +57,12 @@ def main() -> None:
     parser.add_argument("--json")
     options = parser.parse_args()
     torch.set_num_threads(1)
-    print(f"measured: wall time of a step, medians of {options.rounds} interleaved rounds, torch at 1 thread, ratio to plain torch")
-    print(f"{'work':<12}{'need MiB':>9}{'floor':>7}{'plain ms':>10}{'unlimited':>10}{'50 %':>8}{'25 %':>8}   out+in MiB a step at 25 %")
+    print(
+        f"measured: wall time of a step, medians of {options.rounds} interleaved rounds, torch at 1 thread, ratio to plain torch"
+    )
+    print(
+        f"{'work':<12}{'need MiB':>9}{'floor':>7}{'plain ms':>10}{'unlimited':>10}{'50 %':>8}{'25 %':>8}   out+in MiB a step at 25 %"
+    )
     rows = {}
     for name, build in CASES.items():
         seconds, figures = measure(build, options.rounds, options.spill)

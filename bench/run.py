@@ -1,6 +1,6 @@
 """Runs every benchmark of this folder, one after the other, each in a process of its own.
 
-    make bench
+make bench
 """
 
 import pathlib

@@ -20,11 +20,15 @@ def _core():
     """The extension, once it is sure that it fits: loading it against another torch would crash or corrupt."""
     python = f"{sys.version_info.major}.{sys.version_info.minor}"
     if python != _build_info.PYTHON:
-        raise Mismatch(f"built for Python {_build_info.PYTHON}, this is Python {python}; run `make build` with this Python")
+        raise Mismatch(
+            f"built for Python {_build_info.PYTHON}, this is Python {python}; run `make build` with this Python"
+        )
     import torch
 
     if torch.__version__ != _build_info.TORCH:
-        raise Mismatch(f"built for torch {_build_info.TORCH}, this is torch {torch.__version__}; run `make build` with this torch")
+        raise Mismatch(
+            f"built for torch {_build_info.TORCH}, this is torch {torch.__version__}; run `make build` with this torch"
+        )
     from tensorpager import _core as core
 
     return core

@@ -1,9 +1,10 @@
 // One reserved range of addresses that everything we give out lies in, and the table that finds a block by its address.
 //
-// Reserved memory is inaccessible, so it counts neither as resident nor against RLIMIT_DATA. Three zones keep unlike things apart: slabs
-// (chunk-aligned), small blocks (page-aligned), large blocks (aligned to huge pages, so that a move of theirs is one entry of
-// the page directory). A context equals its data pointer (oneDNN allocates raw through the same allocator), so the table maps the
-// first page of a block to its owner; an inner address is found by walking back to the first page.
+// Reserved memory is inaccessible, so it counts neither as resident nor against RLIMIT_DATA. Three zones keep unlike
+// things apart: slabs (chunk-aligned), small blocks (page-aligned), large blocks (aligned to huge pages, so that a move
+// of theirs is one entry of the page directory). A context equals its data pointer (oneDNN allocates raw through the
+// same allocator), so the table maps the first page of a block to its owner; an inner address is found by walking back
+// to the first page.
 #pragma once
 
 #include <atomic>

@@ -1,5 +1,6 @@
-// The account of charged bytes. What is charged: resident blocks, slab chunks, and pooled pages; never more than the budget, but for
-// access outside an op while all is pinned, which is counted. Not thread-safe: the pager's lock covers it.
+// The account of charged bytes. What is charged: resident blocks, slab chunks, and pooled pages; never more than the
+// budget, but for access outside an op while all is pinned, which is counted. Not thread-safe: the pager's lock covers
+// it.
 #pragma once
 
 #include <algorithm>
@@ -22,8 +23,8 @@ class Ledger {
   base::Bytes over() const { return over_; }  // the most by which charged exceeded the budget
 
   bool fits(base::Bytes more) const { return resident_ + more <= budget_; }
-  /// What the pool may hold once `more` bytes are resident. Pooled pages also stay within a quarter of what the program ever needed, so that
-  /// a large budget does not make the process keep what it once touched.
+  /// What the pool may hold once `more` bytes are resident. Pooled pages also stay within a quarter of what the program
+  /// ever needed, so that a large budget does not make the process keep what it once touched.
   base::Bytes pool_allowance(base::Bytes more) const {
     const base::Bytes wanted = resident_ + more;
     const base::Bytes need = std::max(need_, live_ + more);

@@ -1,4 +1,5 @@
-// How many memory mappings the process has, against the kernel's limit. Counting them reads /proc, so between counts an upper bound is kept.
+// How many memory mappings the process has, against the kernel's limit. Counting them reads /proc, so between counts an
+// upper bound is kept.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +14,8 @@ class Mappings {
 
   /// Notes that up to `count` more mappings may exist.
   void add(std::uint64_t count) { bound_ += count; }
-  /// Whether `count` more can be made and still leave the program a tenth of the limit. Counts exactly only when the bound says no.
+  /// Whether `count` more can be made and still leave the program a tenth of the limit. Counts exactly only when the
+  /// bound says no.
   bool has_room_for(std::uint64_t count);
 
   std::uint64_t limit() const { return limit_; }

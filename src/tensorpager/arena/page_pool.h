@@ -1,6 +1,7 @@
-// Populated memory that no block uses now: charged, readable and writable, and given out again without zeroing. Freed blocks leave their
-// range here and the next block of that size takes it as it is, so a steady state makes no system call; evicted blocks leave their pages
-// here, which are moved under the block that comes next. It keeps the books only: moving and unmapping are done by the binding.
+// Populated memory that no block uses now: charged, readable and writable, and given out again without zeroing. Freed
+// blocks leave their range here and the next block of that size takes it as it is, so a steady state makes no system
+// call; evicted blocks leave their pages here, which are moved under the block that comes next. It keeps the books
+// only: moving and unmapping are done by the binding.
 #pragma once
 
 #include <cstddef>
@@ -26,8 +27,8 @@ class PagePool {
   /// The range put last of exactly this size; null where there is none.
   std::byte* take_exact(base::Bytes size);
 
-  /// Up to `limit` pieces that add up to at most `size`. Larger pieces are cut; what is asked in huge pages is answered in them where
-  /// there are some, so that they stay whole.
+  /// Up to `limit` pieces that add up to at most `size`. Larger pieces are cut; what is asked in huge pages is answered
+  /// in them where there are some, so that they stay whole.
   std::vector<Piece> take_up_to(base::Bytes size, std::size_t limit);
 
   /// The piece put longest ago, for giving its pages back to the machine.
@@ -49,7 +50,8 @@ class PagePool {
   using Buckets = std::map<base::Bytes, Index>;  // size -> newest record of that size, kNone if none is left
 
   Piece remove(Buckets::iterator bucket, Index index);
-  /// One piece of at most `size`, out of those of at least `least`: the smallest that covers it, cut; else the largest there is.
+  /// One piece of at most `size`, out of those of at least `least`: the smallest that covers it, cut; else the largest
+  /// there is.
   std::optional<Piece> take_one(base::Bytes size, base::Bytes least);
   void forget_empty_buckets();
 

@@ -18,7 +18,8 @@ ChunkHeader* header_of(void* block) {
   return reinterpret_cast<ChunkHeader*>(reinterpret_cast<std::uintptr_t>(block) & ~(Slabs::kChunk.count() - 1));
 }
 
-/// Free blocks a thread keeps of one class: half a chunk's worth, but enough that small classes rarely take the shared lock.
+/// Free blocks a thread keeps of one class: half a chunk's worth, but enough that small classes rarely take the shared
+/// lock.
 std::uint32_t most_kept(std::size_t block_size) {
   return static_cast<std::uint32_t>(std::max<std::size_t>(8, Slabs::kChunk.count() / 2 / block_size));
 }

@@ -1,6 +1,6 @@
-// Blocks below the smallest paged size (R3): charged by the chunk, never evicted. Free lists are kept per thread, so the usual path takes no
-// lock; what a thread frees beyond a few goes to a shared list, because one thread may allocate what another frees. Chunks are
-// kept for the life of the process.
+// Blocks below the smallest paged size (R3): charged by the chunk, never evicted. Free lists are kept per thread, so
+// the usual path takes no lock; what a thread frees beyond a few goes to a shared list, because one thread may allocate
+// what another frees. Chunks are kept for the life of the process.
 #pragma once
 
 #include <array>

@@ -1,4 +1,5 @@
-// The kernel's own count of what is resident in a range of addresses: a witness against our count, for tests. Reads /proc/self/smaps.
+// The kernel's own count of what is resident in a range of addresses: a witness against our count, for tests. Reads
+// /proc/self/smaps.
 #pragma once
 
 #include <cstddef>

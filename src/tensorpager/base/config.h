@@ -11,8 +11,8 @@
 
 namespace tensorpager::base {
 
-/// R3: blocks below this size are charged but never evicted; they hold metadata that C++ code reads without an op (RNG state,
-/// batch sizes), and evicting them gains nothing. FACTS measured the cures at 4 KiB and 5056 B.
+/// R3: blocks below this size are charged but never evicted; they hold metadata that C++ code reads without an op (RNG
+/// state, batch sizes), and evicting them gains nothing. FACTS measured the cures at 4 KiB and 5056 B.
 inline constexpr Bytes kMinPagedBytes = 16_KiB;
 
 struct Config {
@@ -22,8 +22,9 @@ struct Config {
   bool quiet = false;                 // TENSORPAGER_QUIET=1: no line at exit
   std::optional<std::uint64_t> fuzz;  // TENSORPAGER_FUZZ: seed of random evictions at every op boundary
   std::uint64_t fuzz_evictions = 2;   // TENSORPAGER_FUZZ_EVICTIONS: tries at each boundary
-  std::uint64_t witness_ops = 0;      // TENSORPAGER_WITNESS: every so many ops, ask the kernel for our resident size; 0: never
-  bool curve = false;                 // TENSORPAGER_CURVE=1: keep the curve of live and charged bytes over ops
+  std::uint64_t witness_ops =
+      0;               // TENSORPAGER_WITNESS: every so many ops, ask the kernel for our resident size; 0: never
+  bool curve = false;  // TENSORPAGER_CURVE=1: keep the curve of live and charged bytes over ops
 };
 
 /// Looks a variable up: `std::getenv` in a program, a table in a test.

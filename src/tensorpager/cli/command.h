@@ -1,4 +1,5 @@
-// A verb of the command line: adds its options to the application and runs when chosen. To add one: a file x_command.cpp and a row in main.cpp.
+// A verb of the command line: adds its options to the application and runs when chosen. To add one: a file
+// x_command.cpp and a row in main.cpp.
 #pragma once
 
 #include <CLI/CLI.hpp>

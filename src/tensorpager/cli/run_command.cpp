@@ -1,5 +1,5 @@
-// `tensorpager run`: checks what can be checked, writes the options into the environment, puts the import hook first on Python's path, and becomes
-// the program.
+// `tensorpager run`: checks what can be checked, writes the options into the environment, puts the import hook first on
+// Python's path, and becomes the program.
 #include <linux/magic.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -61,7 +61,8 @@ void run(const RunOptions& options) {
   export_option("TENSORPAGER_FUZZ", options.fuzz);
   if (options.quiet) export_option("TENSORPAGER_QUIET", "1");
   if (std::getenv("TENSORPAGER_BUDGET") == nullptr)
-    throw base::InvalidArgument("no budget: write --budget SIZE, as in `tensorpager run --budget 8GiB -- python train.py`");
+    throw base::InvalidArgument(
+        "no budget: write --budget SIZE, as in `tensorpager run --budget 8GiB -- python train.py`");
   check(base::read_config(&std::getenv));
 
   const char* inherited = std::getenv("PYTHONPATH");
@@ -86,8 +87,9 @@ void add_run_command(CLI::App& app) {
   CLI::App* verb = app.add_subcommand("run", "Run a program under a budget, unchanged and with the same results");
   verb->add_option("--budget", options->budget,
                    "Hard limit on tensor memory: 8GiB, 500MB, 25% (of RAM), unlimited [TENSORPAGER_BUDGET]");
-  verb->add_option("--spill", options->spill,
-                   "Where paged-out bytes go: a directory (default: the temporary directory), or ram [TENSORPAGER_SPILL]");
+  verb->add_option(
+      "--spill", options->spill,
+      "Where paged-out bytes go: a directory (default: the temporary directory), or ram [TENSORPAGER_SPILL]");
   verb->add_option("--stats", options->stats, "Write the statistics to this file at exit, as JSON [TENSORPAGER_STATS]");
   verb->add_option("--fuzz", options->fuzz,
                    "Evict at random at every op, from this seed: a test of Tensorpager, slow [TENSORPAGER_FUZZ]");

@@ -2,11 +2,11 @@
 
 #include <pthread.h>
 #include <torch/custom_class.h>
-#include <torch/csrc/distributed/c10d/Work.hpp>
 
 #include <atomic>
 #include <cstring>
 #include <mutex>
+#include <torch/csrc/distributed/c10d/Work.hpp>
 #include <vector>
 
 #include "tensorpager/intercept/frame.h"

@@ -10,7 +10,8 @@
 namespace tensorpager::intercept {
 namespace {
 
-/// Composites that read bytes themselves. Found by torch's op database with everything evicted before each call; the last groups by reading.
+/// Composites that read bytes themselves. Found by torch's op database with everything evicted before each call; the
+/// last groups by reading.
 constexpr std::array kDenied = {
     std::string_view("max_pool1d"),  // calls its kernel directly where there is no gradient
     std::string_view("ctc_loss.Tensor"),
@@ -29,10 +30,9 @@ bool is_denied(std::string_view name) {
 bool is_view(const c10::FunctionSchema& schema) {
   const auto& arguments = schema.arguments();
   const auto& returns = schema.returns();
-  return !returns.empty() &&
-         std::none_of(arguments.begin(), arguments.end(),
-                      [](const c10::Argument& a) { return a.alias_info() != nullptr && a.alias_info()->isWrite(); }) &&
-         std::all_of(returns.begin(), returns.end(), [](const c10::Argument& r) { return r.alias_info() != nullptr; });
+  return !returns.empty() && std::none_of(arguments.begin(), arguments.end(), [](const c10::Argument& a) {
+    return a.alias_info() != nullptr && a.alias_info()->isWrite();
+  }) && std::all_of(returns.begin(), returns.end(), [](const c10::Argument& r) { return r.alias_info() != nullptr; });
 }
 
 /// Made of other ops only.
@@ -42,8 +42,8 @@ bool is_composite(const c10::OperatorHandle& op) {
          !op.hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutograd);
 }
 
-/// R6: on the CPU a foreach op has no kernel of its own, it calls an op for each tensor of its lists. Seen one by one those need the room of one
-/// tensor; a frame around them would pin every list whole.
+/// R6: on the CPU a foreach op has no kernel of its own, it calls an op for each tensor of its lists. Seen one by one
+/// those need the room of one tensor; a frame around them would pin every list whole.
 bool is_foreach(const c10::OperatorHandle& op) {
   return op.schema().name().rfind("aten::_foreach_", 0) == 0 && !op.hasKernelForDispatchKey(c10::DispatchKey::CPU);
 }

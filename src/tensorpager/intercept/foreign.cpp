@@ -14,13 +14,14 @@ struct Seen {
   std::uint64_t bytes;
 };
 
-/// The storages noted lately, by address: a hit needs no lock. A storage that took the address of a dead one may be missed until the next look
-/// evicts the entry; the figure is for people.
+/// The storages noted lately, by address: a hit needs no lock. A storage that took the address of a dead one may be
+/// missed until the next look evicts the entry; the figure is for people.
 constexpr std::size_t kRecent = 1024;
 std::array<std::atomic<const c10::StorageImpl*>, kRecent> g_recent{};
 
 std::mutex g_mutex;
-auto& g_seen = *new std::unordered_map<const c10::StorageImpl*, Seen>;  // never destroyed: ops may run until the very end
+auto& g_seen =
+    *new std::unordered_map<const c10::StorageImpl*, Seen>;  // never destroyed: ops may run until the very end
 std::uint64_t g_peak = 0;
 std::size_t g_next_sweep = 256;
 

@@ -1,5 +1,5 @@
-// Memory that ops use and that is not ours: shared memory, from_numpy, memory-mapped weights, from_blob, whatever was made before the session.
-// It is left alone, and its bytes are reported.
+// Memory that ops use and that is not ours: shared memory, from_numpy, memory-mapped weights, from_blob, whatever was
+// made before the session. It is left alone, and its bytes are reported.
 #pragma once
 
 #include <c10/core/StorageImpl.h>

@@ -1,4 +1,5 @@
-// One op under way: its pins, and the error if they do not fit. A C++ object on the stack, so that unwinding takes it back.
+// One op under way: its pins, and the error if they do not fit. A C++ object on the stack, so that unwinding takes it
+// back.
 #pragma once
 
 #include <c10/util/Exception.h>

@@ -76,8 +76,7 @@ template <typename Op>
 void add(torch::Library& aten) {
   std::string name = Op::name;
   if (*Op::overload_name != '\0') name += std::string(".") + Op::overload_name;
-  aten.impl(name.c_str() + std::string_view("aten::").size(),
-            TORCH_FN((Kernel<Op, typename Op::schema>::call)));
+  aten.impl(name.c_str() + std::string_view("aten::").size(), TORCH_FN((Kernel<Op, typename Op::schema>::call)));
 }
 
 }  // namespace
@@ -85,19 +84,28 @@ void add(torch::Library& aten) {
 // The ops that fill a training step of small networks: an op more is a line more, and some compile time.
 void register_hot_ops(torch::Library& aten) {
   namespace ops = at::_ops;
-  add<ops::empty_memory_format>(aten), add<ops::empty_strided>(aten), add<ops::empty_like>(aten), add<ops::zeros_like>(aten);
-  add<ops::ones_like>(aten), add<ops::clone>(aten), add<ops::copy_>(aten), add<ops::fill__Scalar>(aten), add<ops::zero_>(aten);
+  add<ops::empty_memory_format>(aten), add<ops::empty_strided>(aten), add<ops::empty_like>(aten),
+      add<ops::zeros_like>(aten);
+  add<ops::ones_like>(aten), add<ops::clone>(aten), add<ops::copy_>(aten), add<ops::fill__Scalar>(aten),
+      add<ops::zero_>(aten);
   add<ops::resize_>(aten), add<ops::_to_copy>(aten), add<ops::_local_scalar_dense>(aten);
-  add<ops::add_Tensor>(aten), add<ops::add__Tensor>(aten), add<ops::sub_Tensor>(aten), add<ops::mul_Tensor>(aten), add<ops::mul__Tensor>(aten);
-  add<ops::mul_Scalar>(aten), add<ops::div_Tensor>(aten), add<ops::div__Tensor>(aten), add<ops::add_Scalar>(aten), add<ops::add__Scalar>(aten);
-  add<ops::neg>(aten), add<ops::sqrt>(aten), add<ops::pow_Tensor_Scalar>(aten), add<ops::addcmul_>(aten), add<ops::addcdiv_>(aten);
+  add<ops::add_Tensor>(aten), add<ops::add__Tensor>(aten), add<ops::sub_Tensor>(aten), add<ops::mul_Tensor>(aten),
+      add<ops::mul__Tensor>(aten);
+  add<ops::mul_Scalar>(aten), add<ops::div_Tensor>(aten), add<ops::div__Tensor>(aten), add<ops::add_Scalar>(aten),
+      add<ops::add__Scalar>(aten);
+  add<ops::neg>(aten), add<ops::sqrt>(aten), add<ops::pow_Tensor_Scalar>(aten), add<ops::addcmul_>(aten),
+      add<ops::addcdiv_>(aten);
   add<ops::lerp__Scalar>(aten);
-  add<ops::mm>(aten), add<ops::addmm>(aten), add<ops::bmm>(aten), add<ops::cat>(aten), add<ops::sum_dim_IntList>(aten), add<ops::sum>(aten);
+  add<ops::mm>(aten), add<ops::addmm>(aten), add<ops::bmm>(aten), add<ops::cat>(aten), add<ops::sum_dim_IntList>(aten),
+      add<ops::sum>(aten);
   add<ops::mean>(aten), add<ops::embedding>(aten);
-  add<ops::sigmoid>(aten), add<ops::tanh>(aten), add<ops::relu>(aten), add<ops::gelu>(aten), add<ops::threshold_backward>(aten);
-  add<ops::sigmoid_backward>(aten), add<ops::tanh_backward>(aten), add<ops::gelu_backward>(aten), add<ops::sigmoid_>(aten);
+  add<ops::sigmoid>(aten), add<ops::tanh>(aten), add<ops::relu>(aten), add<ops::gelu>(aten),
+      add<ops::threshold_backward>(aten);
+  add<ops::sigmoid_backward>(aten), add<ops::tanh_backward>(aten), add<ops::gelu_backward>(aten),
+      add<ops::sigmoid_>(aten);
   add<ops::tanh_>(aten), add<ops::relu_>(aten), add<ops::_softmax>(aten), add<ops::_softmax_backward_data>(aten);
-  add<ops::_log_softmax>(aten), add<ops::native_layer_norm>(aten), add<ops::native_dropout>(aten), add<ops::_thnn_fused_lstm_cell>(aten);
+  add<ops::_log_softmax>(aten), add<ops::native_layer_norm>(aten), add<ops::native_dropout>(aten),
+      add<ops::_thnn_fused_lstm_cell>(aten);
 }
 
 }  // namespace tensorpager::intercept

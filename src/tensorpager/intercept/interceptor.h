@@ -1,4 +1,5 @@
-// Sees every dispatcher call of the threads that carry our key: before an op runs, all it touches is resident and stays so until it returns.
+// Sees every dispatcher call of the threads that carry our key: before an op runs, all it touches is resident and stays
+// so until it returns.
 #pragma once
 
 #include <ATen/core/stack.h>

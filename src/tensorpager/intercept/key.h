@@ -1,5 +1,5 @@
-// The dispatch key that our kernels sit on: a mode key that torch reserves for tests and nothing uses. It comes above autograd and below
-// functorch's own; once included in a thread's key set, every call of that thread comes to us first.
+// The dispatch key that our kernels sit on: a mode key that torch reserves for tests and nothing uses. It comes above
+// autograd and below functorch's own; once included in a thread's key set, every call of that thread comes to us first.
 #pragma once
 
 #include <c10/core/DispatchKeySet.h>

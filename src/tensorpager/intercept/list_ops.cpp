@@ -15,7 +15,8 @@ constexpr std::uint64_t kWholeShare = 4;
 /// What one part may need. Small, so that paging can go on around it; a single item is the least.
 constexpr std::uint64_t kPartShare = 16;
 
-constexpr std::string_view kPrefixes[] = {"aten::_fused_adam", "aten::_fused_adagrad", "aten::_fused_sgd", "aten::_amp_foreach_"};
+constexpr std::string_view kPrefixes[] = {"aten::_fused_adam", "aten::_fused_adagrad", "aten::_fused_sgd",
+                                          "aten::_amp_foreach_"};
 
 /// Items [begin, end) of a list argument; an empty list (no max_exp_avg_sqs) stays empty.
 c10::IValue part_of(const c10::IValue& list, std::size_t begin, std::size_t end) {
@@ -51,9 +52,9 @@ std::string describe(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments) {
 }  // namespace
 
 bool is_list_op(const c10::FunctionSchema& schema) {
-  return schema.returns().empty() && std::any_of(std::begin(kPrefixes), std::end(kPrefixes), [&](std::string_view prefix) {
-           return schema.name().rfind(prefix, 0) == 0;
-         });
+  return schema.returns().empty() &&
+         std::any_of(std::begin(kPrefixes), std::end(kPrefixes),
+                     [&](std::string_view prefix) { return schema.name().rfind(prefix, 0) == 0; });
 }
 
 bool run_in_parts(const c10::OperatorHandle& op, const OpInfo& info, c10::DispatchKeySet keys,

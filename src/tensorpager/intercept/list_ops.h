@@ -1,5 +1,6 @@
-// R6: one call that updates whole lists of tensors (a fused optimizer step) has the program's parameters and optimizer state as its working set. Its
-// items do not depend on each other, so it is run in parts that need little room at a time; the bits are the same.
+// R6: one call that updates whole lists of tensors (a fused optimizer step) has the program's parameters and optimizer
+// state as its working set. Its items do not depend on each other, so it is run in parts that need little room at a
+// time; the bits are the same.
 #pragma once
 
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -11,8 +12,10 @@ namespace tensorpager::intercept {
 /// By schema and name: an op without results that takes tensor lists of one length, in place.
 bool is_list_op(const c10::FunctionSchema& schema);
 
-/// Runs the call in parts and takes its arguments off the stack. False, with nothing done, where it is small against the budget or its lists
-/// do not match. Throws OutOfMemoryError before the first part runs if one item alone does not fit.
-bool run_in_parts(const c10::OperatorHandle& op, const OpInfo& info, c10::DispatchKeySet keys, torch::jit::Stack* stack);
+/// Runs the call in parts and takes its arguments off the stack. False, with nothing done, where it is small against
+/// the budget or its lists do not match. Throws OutOfMemoryError before the first part runs if one item alone does not
+/// fit.
+bool run_in_parts(const c10::OperatorHandle& op, const OpInfo& info, c10::DispatchKeySet keys,
+                  torch::jit::Stack* stack);
 
 }  // namespace tensorpager::intercept

@@ -37,7 +37,8 @@ bool is_written(const c10::Argument& argument) {
   return false;
 }
 
-/// Kernels registered from Python carry the file they came from; torch has no flag for it. Aten's own are never written in Python.
+/// Kernels registered from Python carry the file they came from; torch has no flag for it. Aten's own are never written
+/// in Python.
 bool is_python_op(const c10::OperatorHandle& op) {
   if (op.schema().name().rfind("aten::", 0) == 0) return false;
   return op.dumpState().find(".py:") != std::string::npos;

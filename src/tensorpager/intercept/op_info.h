@@ -1,5 +1,5 @@
-// What we keep of each operator, worked out from its schema once: which arguments can hold tensors, which of them it writes, and whether Python
-// implements it.
+// What we keep of each operator, worked out from its schema once: which arguments can hold tensors, which of them it
+// writes, and whether Python implements it.
 #pragma once
 
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -24,8 +24,8 @@ struct OpInfo {
   std::uint32_t arguments = 0;
   std::uint32_t returns = 0;
   bool returns_tensors = false;
-  bool list_op = false;     // may be run in parts (R6)
-  bool collective = false;  // goes on after it returned (R4)
+  bool list_op = false;                                        // may be run in parts (R6)
+  bool collective = false;                                     // goes on after it returned (R4)
   pager::Temporaries temporaries = pager::Temporaries::kKeep;  // kLetGo: Python implements it
 };
 

@@ -1,5 +1,5 @@
-// Finds the blocks behind tensors. By address, not by deleter: an alias imported through DLPack or a copy-on-write storage is another
-// storage on the same block.
+// Finds the blocks behind tensors. By address, not by deleter: an alias imported through DLPack or a copy-on-write
+// storage is another storage on the same block.
 #pragma once
 
 #include <ATen/core/ivalue.h>
@@ -12,7 +12,8 @@
 namespace tensorpager::intercept {
 
 /// The parts of a sparse tensor, which has no storage of its own.
-[[gnu::noinline]] void for_each_part(const at::TensorBase& tensor, c10::function_ref<void(const at::TensorBase&)> visit);
+[[gnu::noinline]] void for_each_part(const at::TensorBase& tensor,
+                                     c10::function_ref<void(const at::TensorBase&)> visit);
 
 class BlockFinder {
  public:

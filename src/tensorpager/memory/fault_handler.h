@@ -1,13 +1,16 @@
-// Serves accesses from outside ops: a SIGSEGV handler that asks the pager, and passes on what is not ours to whoever handled it before.
+// Serves accesses from outside ops: a SIGSEGV handler that asks the pager, and passes on what is not ours to whoever
+// handled it before.
 #pragma once
 
 #include "tensorpager/pager/pager.h"
 
 namespace tensorpager::memory {
 
-/// Installs the handler for this pager; again later, it puts itself back in front of whoever replaced it (loader workers, faulthandler).
+/// Installs the handler for this pager; again later, it puts itself back in front of whoever replaced it (loader
+/// workers, faulthandler).
 void install_fault_handler(pager::Pager& pager);
-/// Called after a fault was served, on the faulting thread: the interceptor makes sure that it sees the thread's ops from now on.
+/// Called after a fault was served, on the faulting thread: the interceptor makes sure that it sees the thread's ops
+/// from now on.
 void set_fault_observer(void (*observer)());
 
 }  // namespace tensorpager::memory

@@ -55,15 +55,13 @@ void StableBinding::populate(std::byte* at, Bytes size) {
 void StableBinding::close(std::byte* at, Bytes size) {
   ++system_calls_;
   // One call takes the pages and the access away, and the mapping joins its inaccessible neighbours again.
-  void* mapped =
-      mmap(at, size.count(), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+  void* mapped = mmap(at, size.count(), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
   TENSORPAGER_CHECK(mapped == at);
 }
 
 void StableBinding::move(std::byte* from, Bytes size, std::byte* to) {
   ++system_calls_;
-  void* moved =
-      mremap(from, size.count(), size.count(), MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, to);
+  void* moved = mremap(from, size.count(), size.count(), MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, to);
   TENSORPAGER_CHECK(moved == to);
   close(from, size);
   mappings_.add(kMappingsPerMove);
@@ -82,7 +80,8 @@ std::byte* StableBinding::acquire(Bytes charged, Bytes pool_allowance) {
   if (at == nullptr) {
     at = space_.take(charged);
     Bytes done;
-    // While there is room for more, fresh pages: every size of the program's gets a range of its own, and later steps ask nobody.
+    // While there is room for more, fresh pages: every size of the program's gets a range of its own, and later steps
+    // ask nobody.
     if (pool_.bytes() > pool_allowance) {
       for (const Piece& piece : pool_.take_up_to(charged, kMostPieces)) {
         move(piece.at, piece.bytes, at + done.count());

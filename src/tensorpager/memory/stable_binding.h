@@ -1,8 +1,9 @@
 // The stable binding: a storage keeps its virtual address for life, and paging changes what is mapped there.
 //
-// Out: read-only for all, copy, inaccessible, then the pages move to the pool; another thread that touches the block meanwhile
-// waits in the fault handler. In: bytes are read into pooled pages, which are then moved into place in one call each, so other threads see all
-// of a page or none of it. An address we hold is never unmapped, not for a moment: a stranger's mmap could land there.
+// Out: read-only for all, copy, inaccessible, then the pages move to the pool; another thread that touches the block
+// meanwhile waits in the fault handler. In: bytes are read into pooled pages, which are then moved into place in one
+// call each, so other threads see all of a page or none of it. An address we hold is never unmapped, not for a moment:
+// a stranger's mmap could land there.
 #pragma once
 
 #include "tensorpager/arena/address_space.h"

@@ -1,5 +1,5 @@
-// torch's CPU allocator while a session runs: blocks from the pager, small ones from slabs. A context equals its data pointer, since
-// oneDNN takes scratch memory through raw_allocate; a block is found again by its address.
+// torch's CPU allocator while a session runs: blocks from the pager, small ones from slabs. A context equals its data
+// pointer, since oneDNN takes scratch memory through raw_allocate; a block is found again by its address.
 #pragma once
 
 #include <c10/core/Allocator.h>
@@ -11,8 +11,8 @@ namespace tensorpager::memory {
 
 class TorchAllocator final : public c10::Allocator {
  public:
-  /// Both must live for ever: storages may outlive everything else. `thread_observer` is called on each allocation, with no lock held: a
-  /// thread that allocates is one whose ops must be seen.
+  /// Both must live for ever: storages may outlive everything else. `thread_observer` is called on each allocation,
+  /// with no lock held: a thread that allocates is one whose ops must be seen.
   TorchAllocator(pager::Pager& pager, arena::AddressSpace& space, arena::Slabs& slabs, void (*thread_observer)());
 
   /// Makes this torch's CPU allocator; `uninstall` brings back the one before. What was given out stays served.

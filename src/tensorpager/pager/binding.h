@@ -1,5 +1,6 @@
-// How a block's bytes are put under its storage and taken away: the part of paging that differs between the stable binding (the address
-// stays, page tables change) and the rebinding one (the address changes). All calls are made with the pager's lock held.
+// How a block's bytes are put under its storage and taken away: the part of paging that differs between the stable
+// binding (the address stays, page tables change) and the rebinding one (the address changes). All calls are made with
+// the pager's lock held.
 #pragma once
 
 #include <cstddef>
@@ -20,8 +21,8 @@ class Binding {
   /// What a block of `size` bytes is charged.
   virtual base::Bytes charge_for(base::Bytes size) const = 0;
 
-  /// Resident, writable memory for a new block, and the pool kept within `pool_allowance`. Throws IoError where the machine has none;
-  /// nothing has changed then.
+  /// Resident, writable memory for a new block, and the pool kept within `pool_allowance`. Throws IoError where the
+  /// machine has none; nothing has changed then.
   virtual std::byte* acquire(base::Bytes charged, base::Bytes pool_allowance) = 0;
   /// The same for a slab chunk, which is aligned to its size and never released.
   virtual std::byte* acquire_slab_chunk(base::Bytes size, base::Bytes pool_allowance) = 0;

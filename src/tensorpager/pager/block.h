@@ -1,9 +1,11 @@
-// A storage's memory and its state. The state is one word, so that a pin of a resident block is one atomic operation and needs no lock:
+// A storage's memory and its state. The state is one word, so that a pin of a resident block is one atomic operation
+// and needs no lock:
 //
 //   resident --page out--> absent --page in--> resident, clean --first write--> resident
 //   any --storage dies--> dead        (the memory goes back at once; the record waits for the last pin, R7)
 //
-// Only the pager, holding its lock, sets or clears absent, clean and dead, and it makes a block absent only from a word without pins.
+// Only the pager, holding its lock, sets or clears absent, clean and dead, and it makes a block absent only from a word
+// without pins.
 #pragma once
 
 #include <atomic>
@@ -30,9 +32,9 @@ struct Block {
   std::atomic<std::uint64_t> word{0};
   std::atomic<std::uint64_t> last_use{0};  // op index
   std::byte* data = nullptr;
-  base::Bytes size;                // bytes the program asked for
-  base::Bytes charged;             // size rounded up to the granule
-  transfer::Slot slot;             // valid while absent or clean
+  base::Bytes size;              // bytes the program asked for
+  base::Bytes charged;           // size rounded up to the granule
+  transfer::Slot slot;           // valid while absent or clean
   std::uint32_t list_index = 0;  // place in the policy while resident, in the list of absent blocks while not
 
   std::uint64_t state() const { return word.load(std::memory_order_acquire); }

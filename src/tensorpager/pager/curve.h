@@ -1,5 +1,5 @@
-// Live and charged bytes over op index, in a bounded number of points: each point is the largest value of its stretch of ops, and stretches
-// double when the points are used up. A peak is never lost.
+// Live and charged bytes over op index, in a bounded number of points: each point is the largest value of its stretch
+// of ops, and stretches double when the points are used up. A peak is never lost.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// Which resident block to page out next. To add one: x_policy.{h,cpp} beside this file and a line in test/pager/policy_contract_test.cpp.
+// Which resident block to page out next. To add one: x_policy.{h,cpp} beside this file and a line in
+// test/pager/policy_contract_test.cpp.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Least recently used, exactly, without work on the hit path: a heap by the last use known when a block was last looked at. A block that was used since
-// is put back by its new time when it comes to the top.
+// Least recently used, exactly, without work on the hit path: a heap by the last use known when a block was last looked
+// at. A block that was used since is put back by its new time when it comes to the top.
 #pragma once
 
 #include <vector>

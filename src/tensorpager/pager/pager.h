@@ -1,8 +1,9 @@
-// The one keeper of what is resident. It never plans: a policy (later: an action source) says what to page out, the binding moves pages, the tier
-// moves bytes, the ledger counts.
+// The one keeper of what is resident. It never plans: a policy (later: an action source) says what to page out, the
+// binding moves pages, the tier moves bytes, the ledger counts.
 //
-// Locking: one mutex covers everything but the state words of blocks. Pinning a resident block takes no lock; a block is made absent only under
-// the lock and only from a word without pins. Nothing foreign runs, and nothing is thrown, while the lock is held by a caller outside.
+// Locking: one mutex covers everything but the state words of blocks. Pinning a resident block takes no lock; a block
+// is made absent only under the lock and only from a word without pins. Nothing foreign runs, and nothing is thrown,
+// while the lock is held by a caller outside.
 #pragma once
 
 #include <atomic>
@@ -43,8 +44,8 @@ class Pager {
   Pager(const Pager&) = delete;
   Pager& operator=(const Pager&) = delete;
 
-  /// Starts a session: statistics from zero, this budget, this tier. What the program holds from an earlier session stays charged, and is
-  /// paged out as far as it must. Throws OverBudget, IoError.
+  /// Starts a session: statistics from zero, this budget, this tier. What the program holds from an earlier session
+  /// stays charged, and is paged out as far as it must. Throws OverBudget, IoError.
   void start(const Options& options, std::unique_ptr<transfer::Engine> tier);
   /// Ends it: pages everything in and lifts the budget. Throws IoError if bytes cannot be read back.
   void stop();
@@ -85,7 +86,8 @@ class Pager {
     }
   }
   void admit(PinSet& pins);
-  /// What would be raised for an op that needs so many bytes, when all that is not pinned or in slabs is evicted; nothing if it fits.
+  /// What would be raised for an op that needs so many bytes, when all that is not pinned or in slabs is evicted;
+  /// nothing if it fits.
   std::optional<base::OverBudget> shortage_for(base::Bytes bytes);
   void note_working_set() {
     const std::uint64_t bytes = t_state.pinned + unevictable_.load(std::memory_order_relaxed);
@@ -95,10 +97,11 @@ class Pager {
 
   // --- access outside ops
   enum class FaultKind : std::uint8_t { kRead, kWrite, kUnknown };
-  /// Makes the faulting address accessible. False where it is not ours to mend: not a live block, or a fault in the pager itself.
+  /// Makes the faulting address accessible. False where it is not ours to mend: not a live block, or a fault in the
+  /// pager itself.
   bool serve_fault(const void* address, FaultKind kind) noexcept;
-  /// Keeps the block at this address resident and writable until `unpin_export`; null where the address is none of ours.
-  /// Throws OverBudget, IoError.
+  /// Keeps the block at this address resident and writable until `unpin_export`; null where the address is none of
+  /// ours. Throws OverBudget, IoError.
   Block* pin_export(const void* address);
   void unpin_export(Block& block) noexcept;
 

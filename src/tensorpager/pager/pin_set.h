@@ -1,5 +1,6 @@
-// What one op keeps resident while it runs: an object on the stack, so that an exception takes it back. Blocks that are resident are pinned as they are
-// seen, without a lock; what is absent is collected and admitted together, or not at all.
+// What one op keeps resident while it runs: an object on the stack, so that an exception takes it back. Blocks that are
+// resident are pinned as they are seen, without a lock; what is absent is collected and admitted together, or not at
+// all.
 #pragma once
 
 #include "tensorpager/base/inline_vector.h"
@@ -9,8 +10,8 @@
 
 namespace tensorpager::pager {
 
-/// Whether blocks that a call allocates or receives stay pinned until it returns (R1). Python-registered kernels do not keep:
-/// what their ops make is held by Python objects, never by a raw pointer.
+/// Whether blocks that a call allocates or receives stay pinned until it returns (R1). Python-registered kernels do not
+/// keep: what their ops make is held by Python objects, never by a raw pointer.
 enum class Temporaries : std::uint8_t { kKeep, kLetGo };
 
 class PinSet {

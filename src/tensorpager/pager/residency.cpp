@@ -99,10 +99,10 @@ void Pager::admit(PinSet& pins) {
   auto& misses = pins.misses_;
   const Lock lock(*this);
   // The same storage may come twice, once read and once written: the write counts.
-  std::sort(misses.begin(), misses.end(), [](const auto& a, const auto& b) {
-    return a.block != b.block ? a.block < b.block : a.access > b.access;
-  });
-  const auto end = std::unique(misses.begin(), misses.end(), [](const auto& a, const auto& b) { return a.block == b.block; });
+  std::sort(misses.begin(), misses.end(),
+            [](const auto& a, const auto& b) { return a.block != b.block ? a.block < b.block : a.access > b.access; });
+  const auto end =
+      std::unique(misses.begin(), misses.end(), [](const auto& a, const auto& b) { return a.block == b.block; });
   const auto pin = [&](Block& block, Access access) {
     TENSORPAGER_CHECK(pin_if_ready(block, access));
     pins.pins_.push_back(&block);

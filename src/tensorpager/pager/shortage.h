@@ -1,5 +1,5 @@
-// Carries why an allocation failed from the allocator, which knows the bytes, to the op's frame, which knows the op and its shapes. The exception
-// itself must be torch's own, whose text is fixed when it is thrown.
+// Carries why an allocation failed from the allocator, which knows the bytes, to the op's frame, which knows the op and
+// its shapes. The exception itself must be torch's own, whose text is fixed when it is thrown.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,5 @@
-// What a session counted. One list of fields, with the unit in each name; every reader (Python, tests, reports) goes through it.
+// What a session counted. One list of fields, with the unit in each name; every reader (Python, tests, reports) goes
+// through it.
 #pragma once
 
 #include <cstdint>
@@ -22,18 +23,18 @@ struct Statistics {
   std::uint64_t page_out_bytes = 0;
   std::uint64_t page_in_bytes = 0;
   std::uint64_t clean_drops = 0;
-  std::uint64_t faults = 0;            // accesses outside ops that found a block absent
+  std::uint64_t faults = 0;              // accesses outside ops that found a block absent
   std::uint64_t faults_over_budget = 0;  // of those, for how many no room could be made
-  std::uint64_t write_faults = 0;      // first writes that no op announced
-  std::uint64_t fuzz_page_outs = 0;    // of page_outs and clean_drops, those the fuzzer made
+  std::uint64_t write_faults = 0;        // first writes that no op announced
+  std::uint64_t fuzz_page_outs = 0;      // of page_outs and clean_drops, those the fuzzer made
   std::uint64_t live_blocks = 0;
-  std::uint64_t records = 0;           // block records, those that wait for their last pin included
-  std::uint64_t pins = 0;              // blocks pinned by ops now
-  std::uint64_t export_bytes = 0;      // in blocks pinned by exports now
-  std::uint64_t mappings = 0;          // of the whole process
+  std::uint64_t records = 0;             // block records, those that wait for their last pin included
+  std::uint64_t pins = 0;                // blocks pinned by ops now
+  std::uint64_t export_bytes = 0;        // in blocks pinned by exports now
+  std::uint64_t mappings = 0;            // of the whole process
   std::uint64_t witness_peak_bytes = 0;  // resident size of our addresses by the kernel's count, where sampled
-  std::uint64_t system_calls = 0;      // made by the binding to map, move or protect memory
-  double stall_seconds = 0;            // time ops waited for transfers
+  std::uint64_t system_calls = 0;        // made by the binding to map, move or protect memory
+  double stall_seconds = 0;              // time ops waited for transfers
 
   template <typename Visit>
   void for_each(Visit&& visit) const {

@@ -8,13 +8,13 @@ namespace tensorpager::pager {
 class PinSet;
 
 struct ThreadState {
-  PinSet* top = nullptr;          // the innermost op that runs on this thread
-  std::uint64_t pinned = 0;       // bytes in blocks whose first pin is this thread's
+  PinSet* top = nullptr;     // the innermost op that runs on this thread
+  std::uint64_t pinned = 0;  // bytes in blocks whose first pin is this thread's
   const void* last_fault = nullptr;
-  std::uint32_t same_faults = 0;  // faults in a row at that address
+  std::uint32_t same_faults = 0;   // faults in a row at that address
   bool entered = false;            // was asked what kind of thread it is
   bool keeps_allocations = false;  // R4: a collective's own thread; what it allocates is never evicted
-  bool in_pager = false;          // holds the pager's lock: a fault now is a real one
+  bool in_pager = false;           // holds the pager's lock: a fault now is a real one
 };
 
 [[gnu::tls_model("initial-exec")]] extern constinit thread_local ThreadState t_state;

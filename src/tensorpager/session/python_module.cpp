@@ -1,4 +1,5 @@
-// tensorpager._core: the session for Python. Thin; docstrings, defaults and everything Python-shaped are in python/tensorpager.
+// tensorpager._core: the session for Python. Thin; docstrings, defaults and everything Python-shaped are in
+// python/tensorpager.
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
@@ -46,8 +47,7 @@ void enable(const std::map<std::string, std::string>& options) {
 }
 
 std::uintptr_t pin_export(std::uintptr_t address) {
-  return reinterpret_cast<std::uintptr_t>(
-      Session::get().pager().pin_export(reinterpret_cast<const void*>(address)));
+  return reinterpret_cast<std::uintptr_t>(Session::get().pager().pin_export(reinterpret_cast<const void*>(address)));
 }
 
 void unpin_export(std::uintptr_t token) {

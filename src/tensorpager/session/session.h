@@ -1,5 +1,5 @@
-// The composition root: makes the parts, in order, and joins them. One per process; its parts are never destroyed, because storages, threads and
-// exit handlers may outlive everything that could destroy them.
+// The composition root: makes the parts, in order, and joins them. One per process; its parts are never destroyed,
+// because storages, threads and exit handlers may outlive everything that could destroy them.
 #pragma once
 
 #include <string>
@@ -17,8 +17,8 @@ class Session {
   /// The process's session; makes it on the first call. Throws IoError where the machine refuses.
   static Session& get();
 
-  /// From here on what this process allocates is charged and paged. Throws InvalidArgument if a session is active already,
-  /// IoError if the spill directory cannot be used.
+  /// From here on what this process allocates is charged and paged. Throws InvalidArgument if a session is active
+  /// already, IoError if the spill directory cannot be used.
   void enable(const base::Config& config);
   /// Pages everything in and lifts the budget. What was counted stays readable.
   void disable();
