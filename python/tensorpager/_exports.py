@@ -45,6 +45,18 @@ def install(core) -> None:
 
         return wrapper
 
+    def pinned_record(write_record):
+        @functools.wraps(write_record)
+        def wrapper(writer, name, data, size):
+            is_storage = isinstance(data, torch.UntypedStorage) and data.device.type == "cpu"
+            token = core.pin_export(data.data_ptr()) if is_storage else 0
+            try:
+                return write_record(writer, name, data, size)
+            finally:
+                core.unpin_export(token)
+
+        return wrapper
+
     def handler_afterwards(function):
         @functools.wraps(function)
         def wrapper(*args, **kwargs):
@@ -59,23 +71,23 @@ def install(core) -> None:
     _replace(torch.Tensor, "__dlpack__", lambda export: _dlpack(core, export))
     for name in ("_write_file", "_set_from_file"):
         _replace(torch.UntypedStorage, name, pinned_during)
+    _replace(torch._C.PyTorchFileWriter, "write_record", pinned_record)
     _replace(signal_handling, "_set_worker_signal_handlers", handler_afterwards)
     _replace(faulthandler, "enable", handler_afterwards)
 
 
 def uninstall() -> None:
     while _undo:
-        owner, name, original, was_own = _undo.pop()
-        if was_own:
-            setattr(owner, name, original)
-        else:
+        owner, name, own = _undo.pop()
+        if own is None:
             delattr(owner, name)
+        else:
+            setattr(owner, name, own)
 
 
 def _replace(owner, name: str, make) -> None:
-    original = getattr(owner, name)
-    _undo.append((owner, name, original, name in vars(owner)))
-    setattr(owner, name, make(original))
+    _undo.append((owner, name, vars(owner).get(name)))  # not what getattr() gives: that may be bound already
+    setattr(owner, name, make(getattr(owner, name)))
 
 
 def _dlpack(core, export):

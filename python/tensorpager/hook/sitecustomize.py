@@ -3,40 +3,25 @@
 Python imports the first `sitecustomize` on its path at start-up; the one that ours hides is imported from here.
 """
 
-import importlib.abc
 import importlib.machinery
 import importlib.util
 import os
 import sys
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
+_PACKAGE = os.path.dirname(_HERE)
 
 
-class _TorchFinder(importlib.abc.MetaPathFinder):
-    """Finds torch where it would be found anyway, and adds a step after its import. Stays until then: programs look torch up before they import it."""
-
-    def find_spec(self, name, path, target=None):
-        if name != "torch":
-            return None
-        others = [finder for finder in sys.meta_path if finder is not self]
-        spec = next(filter(None, (finder.find_spec(name, path, target) for finder in others)), None)
-        if spec is None or spec.loader is None:
-            return spec
-        execute = spec.loader.exec_module
-
-        def exec_module(module):
-            execute(module)
-            if self in sys.meta_path:
-                sys.meta_path.remove(self)
-                _activate()
-
-        spec.loader.exec_module = exec_module
-        return spec
+def _load(path):
+    spec = importlib.util.spec_from_file_location("_tensorpager_imports", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def _activate():
     # The package lies beside this folder; the program's Python need not have it installed.
-    site = os.path.dirname(os.path.dirname(_HERE))
+    site = os.path.dirname(_PACKAGE)
     added = site not in sys.path
     if added:
         sys.path.append(site)
@@ -57,5 +42,5 @@ def _import_hidden():
 
 
 if os.environ.get("TENSORPAGER_BUDGET"):
-    sys.meta_path.insert(0, _TorchFinder())
+    _load(os.path.join(_PACKAGE, "_imports.py")).after_import("torch", _activate)
 _import_hidden()  # last: it may fail, which is then told as without us

@@ -11,7 +11,9 @@ namespace {
 
 std::atomic<pager::Pager*> g_pager{nullptr};
 std::atomic<void (*)()> g_observer{nullptr};
-struct sigaction g_previous {};
+struct sigaction g_previous {};  // who handled faults when we last came
+struct sigaction g_first {};     // and when we came for the first time
+[[gnu::tls_model("initial-exec")]] constinit thread_local bool t_passing_on = false;
 
 pager::Pager::FaultKind kind_of(const void* context) {
 #if defined(__x86_64__)
@@ -26,14 +28,21 @@ pager::Pager::FaultKind kind_of(const void* context) {
 }
 
 void pass_on(int signal_number, siginfo_t* info, void* context) {
-  if ((g_previous.sa_flags & SA_SIGINFO) != 0 && g_previous.sa_sigaction != nullptr) {
-    g_previous.sa_sigaction(signal_number, info, context);
-  } else if (g_previous.sa_handler != SIG_DFL && g_previous.sa_handler != SIG_IGN) {
-    g_previous.sa_handler(signal_number);
-  } else {
+  const bool is_sent = info->si_code <= 0;
+  // A handler that came after us may end with restoring us and raising the signal again, as faulthandler does. It has had
+  // its turn.
+  const struct sigaction& next = is_sent && t_passing_on ? g_first : g_previous;
+  t_passing_on = true;
+  if ((next.sa_flags & SA_SIGINFO) != 0 && next.sa_sigaction != nullptr) {
+    next.sa_sigaction(signal_number, info, context);
+  } else if (next.sa_handler != SIG_DFL && next.sa_handler != SIG_IGN) {
+    next.sa_handler(signal_number);
+  } else if (next.sa_handler == SIG_DFL || !is_sent) {
     // Returning repeats the access, which now ends the process as it would have without us.
     signal(signal_number, SIG_DFL);
+    if (is_sent) raise(signal_number);
   }
+  t_passing_on = false;
 }
 
 void on_fault(int signal_number, siginfo_t* info, void* context) {
@@ -60,7 +69,11 @@ void install_fault_handler(pager::Pager& pager) {
   sigemptyset(&action.sa_mask);
   struct sigaction previous {};
   sigaction(SIGSEGV, &action, &previous);
-  if (previous.sa_sigaction != &on_fault) g_previous = previous;
+  if (previous.sa_sigaction == &on_fault) return;
+  static bool is_first = true;
+  if (is_first) g_first = previous;
+  is_first = false;
+  g_previous = previous;
 }
 
 void set_fault_observer(void (*observer)()) { g_observer.store(observer, std::memory_order_relaxed); }

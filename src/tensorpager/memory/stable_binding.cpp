@@ -57,14 +57,36 @@ void StableBinding::close(std::byte* at, Bytes size) {
   // One call takes the pages and the access away, and the mapping joins its inaccessible neighbours again.
   void* mapped = mmap(at, size.count(), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
   TENSORPAGER_CHECK(mapped == at);
+  seams_.forget(at, size);
 }
 
-void StableBinding::move(std::byte* from, Bytes size, std::byte* to) {
-  ++system_calls_;
-  void* moved = mremap(from, size.count(), size.count(), MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, to);
-  TENSORPAGER_CHECK(moved == to);
+void StableBinding::move(std::byte* from, Bytes size, std::byte* to, int protection) {
+  seams_.for_each_part(from, size, [&](std::size_t offset, Bytes part) {
+    const auto remap = [&] {
+      ++system_calls_;
+      constexpr int kFlags = MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP;
+      return mremap(from + offset, part.count(), part.count(), kFlags, to + offset) == to + offset;
+    };
+    if (remap()) return;
+    // Under a tight RLIMIT_DATA the kernel counts writable memory twice while it moves; inaccessible memory it does not.
+    TENSORPAGER_CHECK(errno == ENOMEM);
+    protect(from + offset, part, PROT_NONE);
+    TENSORPAGER_CHECK(remap());
+    protect(to + offset, part, protection);
+  });
+  seams_.move(from, size, to);
   close(from, size);
   mappings_.add(kMappingsPerMove);
+}
+
+std::byte* StableBinding::assemble(std::span<const Piece> pieces, int protection, std::byte* to) {
+  for (const Piece& piece : pieces) {
+    move(piece.at, piece.bytes, to, protection);
+    space_.give_back(piece.at, piece.bytes);
+    to += piece.bytes.count();
+    seams_.add(to);
+  }
+  return to;
 }
 
 void StableBinding::trim_pool(Bytes allowance) {
@@ -77,38 +99,38 @@ void StableBinding::trim_pool(Bytes allowance) {
 
 std::byte* StableBinding::acquire(Bytes charged, Bytes pool_allowance) {
   std::byte* at = pool_.take_exact(charged);
-  if (at == nullptr) {
-    at = space_.take(charged);
-    Bytes done;
-    // While there is room for more, fresh pages: every size of the program's gets a range of its own, and later steps
-    // ask nobody.
-    if (pool_.bytes() > pool_allowance) {
-      for (const Piece& piece : pool_.take_up_to(charged, kMostPieces)) {
-        move(piece.at, piece.bytes, at + done.count());
-        space_.give_back(piece.at, piece.bytes);
-        done += piece.bytes;
-      }
-    }
+  if (at != nullptr) {
     trim_pool(pool_allowance);
-    if (done < charged) {
-      try {
-        populate(at + done.count(), charged - done);
-      } catch (...) {
-        close(at, charged);
-        space_.give_back(at, charged);
-        throw;
-      }
-    }
     return at;
   }
+  at = space_.take(charged);
+  std::byte* fresh = at;
+  // While there is room for more, fresh pages: every size of the program's gets a range of its own, and later steps ask
+  // nobody.
+  if (pool_.bytes() > pool_allowance)
+    fresh = assemble(pool_.take_up_to(charged, kMostPieces), PROT_READ | PROT_WRITE, at);
   trim_pool(pool_allowance);
+  if (fresh == at + charged.count()) return at;
+  try {
+    populate(fresh, charged - Bytes(static_cast<std::uint64_t>(fresh - at)));
+  } catch (...) {
+    close(at, charged);
+    space_.give_back(at, charged);
+    throw;
+  }
   return at;
 }
 
 std::byte* StableBinding::acquire_slab_chunk(Bytes size, Bytes pool_allowance) {
   trim_pool(pool_allowance);
   std::byte* at = space_.take_slab_chunk(size);
-  populate(at, size);
+  try {
+    populate(at, size);
+  } catch (...) {
+    close(at, size);
+    space_.give_back(at, size);
+    throw;
+  }
   return at;
 }
 
@@ -119,8 +141,19 @@ void StableBinding::release(Block& block) noexcept {
     return;
   }
   if ((state & pager::kClean) != 0) protect(block.data, block.charged, PROT_READ | PROT_WRITE);
-  if (poison_) std::memset(block.data, kPoison, block.charged.count());
-  pool_.put({block.data, block.charged});
+  pool_or_close(block.data, block.charged);
+}
+
+void StableBinding::pool_or_close(std::byte* at, Bytes size) {
+  // Memory patched together from many pieces would cost a call for each whenever it moves: let it go and have it whole
+  // next time.
+  if (seams_.inside(at, size) > kMostPieces) {
+    close(at, size);
+    space_.give_back(at, size);
+    return;
+  }
+  if (poison_) std::memset(at, kPoison, size.count());
+  pool_.put({at, size});
 }
 
 void StableBinding::begin_page_out(Block& block) { protect(block.data, block.charged, PROT_READ); }
@@ -131,11 +164,14 @@ void StableBinding::cancel_page_out(Block& block) noexcept {
 
 void StableBinding::unbind(Block& block) {
   protect(block.data, block.charged, PROT_NONE);
+  if (seams_.inside(block.data, block.charged) > kMostPieces) {
+    close(block.data, block.charged);
+    return;
+  }
   std::byte* at = space_.take(block.charged);
-  move(block.data, block.charged, at);
+  move(block.data, block.charged, at, PROT_NONE);
   protect(at, block.charged, PROT_READ | PROT_WRITE);
-  if (poison_) std::memset(at, kPoison, block.charged.count());
-  pool_.put({at, block.charged});
+  pool_or_close(at, block.charged);
 }
 
 bool StableBinding::may_unbind() { return mappings_.has_room_for(kMappingsPerMove); }
@@ -146,26 +182,28 @@ std::vector<Piece> StableBinding::stage(Block& block, Bytes pool_allowance) {
   for (const Piece& piece : pieces) missing -= piece.bytes;
   trim_pool(pool_allowance);
   if (missing > Bytes(0)) {
+    Piece fresh;
     try {
-      const Piece fresh{space_.take(missing), missing};
+      fresh = {space_.take(missing), missing};
       populate(fresh.at, fresh.bytes);
-      pieces.push_back(fresh);
     } catch (...) {
+      if (fresh.at != nullptr) {
+        close(fresh.at, fresh.bytes);
+        space_.give_back(fresh.at, fresh.bytes);
+      }
       discard(pieces);
       throw;
     }
+    pieces.push_back(fresh);
   }
   return pieces;
 }
 
 void StableBinding::bind(Block& block, std::span<const Piece> pieces, Access access) {
-  std::byte* to = block.data;
-  for (const Piece& piece : pieces) {
-    if (access == Access::kRead) protect(piece.at, piece.bytes, PROT_READ);
-    move(piece.at, piece.bytes, to);
-    space_.give_back(piece.at, piece.bytes);
-    to += piece.bytes.count();
-  }
+  const int protection = access == Access::kRead ? PROT_READ : PROT_READ | PROT_WRITE;
+  if (access == Access::kRead)
+    for (const Piece& piece : pieces) protect(piece.at, piece.bytes, protection);
+  assemble(pieces, protection, block.data);
 }
 
 void StableBinding::discard(std::span<const Piece> pieces) noexcept {

@@ -9,6 +9,7 @@
 #include "tensorpager/arena/address_space.h"
 #include "tensorpager/arena/mappings.h"
 #include "tensorpager/arena/page_pool.h"
+#include "tensorpager/arena/seams.h"
 #include "tensorpager/pager/binding.h"
 
 namespace tensorpager::memory {
@@ -37,13 +38,17 @@ class StableBinding final : public pager::Binding {
  private:
   void protect(std::byte* at, base::Bytes size, int protection);
   void populate(std::byte* at, base::Bytes size);
-  /// Moves pages; the place they leave becomes inaccessible.
-  void move(std::byte* from, base::Bytes size, std::byte* to);
+  /// Moves pages, whose protection is given; the place they leave becomes inaccessible.
+  void move(std::byte* from, base::Bytes size, std::byte* to, int protection);
+  /// Moves pieces side by side to `to`; where they end.
+  std::byte* assemble(std::span<const arena::Piece> pieces, int protection, std::byte* to);
+  void pool_or_close(std::byte* at, base::Bytes size);
   void close(std::byte* at, base::Bytes size);
 
   arena::AddressSpace& space_;
   arena::Mappings mappings_;
   arena::PagePool pool_;
+  arena::Seams seams_;
   bool poison_ = false;
   std::uint64_t system_calls_ = 0;
 };

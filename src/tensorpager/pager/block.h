@@ -35,6 +35,7 @@ struct Block {
   base::Bytes size;              // bytes the program asked for
   base::Bytes charged;           // size rounded up to the granule
   transfer::Slot slot;           // valid while absent or clean
+  std::uint32_t mended = 0;      // times it was made accessible or writable; wraps
   std::uint32_t list_index = 0;  // place in the policy while resident, in the list of absent blocks while not
 
   std::uint64_t state() const { return word.load(std::memory_order_acquire); }

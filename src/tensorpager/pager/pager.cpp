@@ -32,7 +32,7 @@ void Pager::start(const Options& options, std::unique_ptr<transfer::Engine> tier
   binding_.trim_pool(ledger_.pool_allowance(Bytes(0)));
   settle_pool();
   ledger_.set_budget(options.budget);
-  clock_ = 0;
+  first_op_ = clock_;
   floor_ = 0;
   curve_ = options.curve ? std::make_optional<Curve>() : std::nullopt;
   fuzz_ = options.fuzz ? std::make_optional<std::mt19937_64>(*options.fuzz) : std::nullopt;
@@ -130,11 +130,22 @@ std::byte* Pager::acquire_slab_chunk(Bytes size) {
   return chunk;
 }
 
-bool Pager::serve_fault(const void* address, FaultKind kind) noexcept {
-  if (t_state.in_pager || !space_.contains(address)) return false;
-  const Lock lock(*this);
+Block* Pager::locate(const void* address) const {
+  if (!space_.contains(address) || space_.is_slab(address)) return nullptr;
   auto* block = static_cast<Block*>(space_.owner_before(address));
-  if (block == nullptr || address >= block->data + block->charged.count()) return false;
+  return block != nullptr && address < block->data + block->charged.count() ? block : nullptr;
+}
+
+Block* Pager::find_around(const void* address) {
+  const Lock lock(*this);
+  return locate(address);
+}
+
+bool Pager::serve_fault(const void* address, FaultKind kind) noexcept {
+  if (t_state.in_pager || !space_.contains(address)) return false;  // before the lock: a real fault may come from anywhere
+  const Lock lock(*this);
+  Block* block = locate(address);
+  if (block == nullptr) return false;
   try {
     if (block->is_absent()) {
       ++counts_.faults;
@@ -157,16 +168,17 @@ bool Pager::serve_fault(const void* address, FaultKind kind) noexcept {
   }
   // Another thread was faster. The same fault over and over is one that paging cannot mend.
   constexpr std::uint32_t kHopeless = 1000;
-  t_state.same_faults = t_state.last_fault == address ? t_state.same_faults + 1 : 0;
+  const bool is_same = t_state.last_fault == address && t_state.last_mended == block->mended;
+  t_state.same_faults = is_same ? t_state.same_faults + 1 : 0;
   t_state.last_fault = address;
+  t_state.last_mended = block->mended;
   return t_state.same_faults < kHopeless;
 }
 
 Block* Pager::pin_export(const void* address) {
-  if (!space_.contains(address) || space_.is_slab(address)) return nullptr;
   const Lock lock(*this);
-  auto* block = static_cast<Block*>(space_.owner_before(address));
-  if (block == nullptr || address >= block->data + block->charged.count()) return nullptr;
+  Block* block = locate(address);
+  if (block == nullptr) return nullptr;
   if (block->is_absent()) {
     make_room(block->charged);
     page_in(*block, Access::kWrite);
@@ -195,7 +207,7 @@ void Pager::unpin_export(Block& block) noexcept {
 void Pager::note_unevictable() { unevictable_ = ledger_.slabs().count() + export_bytes_; }
 
 void Pager::note_curve() {
-  if (curve_) curve_->note(clock_.load(std::memory_order_relaxed), ledger_.live(), ledger_.charged());
+  if (curve_) curve_->note(clock_.load(std::memory_order_relaxed) - first_op_, ledger_.live(), ledger_.charged());
 }
 
 void Pager::settle_pool() { ledger_.set_pooled(binding_.pooled()); }
@@ -224,7 +236,7 @@ Statistics Pager::statistics() {
   s.pooled_bytes = binding_.pooled().count();
   s.slab_bytes = ledger_.slabs().count();
   s.spill_bytes = tier_ ? tier_->reserved().count() : 0;
-  s.ops = clock_;
+  s.ops = clock_ - first_op_;
   s.live_blocks = policy_->size() + absent_.size();
   s.records = records_;
   for (std::size_t i = 0; i < policy_->size(); ++i) s.pins += (policy_->at(i)->state() & kPinMask) != 0 ? 1 : 0;

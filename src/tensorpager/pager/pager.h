@@ -56,6 +56,8 @@ class Pager {
   void destroy(Block& block) noexcept;
   /// The block that starts exactly here; null if none does. Takes no lock.
   Block* find(const void* first) const { return static_cast<Block*>(space_.owner_at(first)); }
+  /// The block that an address lies in; null where it is none of ours.
+  Block* find_around(const void* address);
   /// A charged chunk for the slabs. Throws as `create`.
   std::byte* acquire_slab_chunk(base::Bytes size);
 
@@ -77,12 +79,13 @@ class Pager {
     return true;
   }
   void unpin(Block& block) {
-    const std::uint64_t word = block.word.fetch_sub(kPin, std::memory_order_release);
+    const std::uint64_t bytes = block.charged.count();  // before it is unpinned: another thread may destroy it then
+    const std::uint64_t word = block.word.fetch_sub(kPin, std::memory_order_acq_rel);
     if ((word & kPinMask) != kPin) return;
     if ((word & kDead) != 0) [[unlikely]] {
       if ((word & kExportMask) == 0) forget(block);
     } else {
-      t_state.pinned -= block.charged.count();
+      t_state.pinned -= bytes;
     }
   }
   void admit(PinSet& pins);
@@ -90,7 +93,8 @@ class Pager {
   /// nothing if it fits.
   std::optional<base::OverBudget> shortage_for(base::Bytes bytes);
   void note_working_set() {
-    const std::uint64_t bytes = t_state.pinned + unevictable_.load(std::memory_order_relaxed);
+    const std::uint64_t pinned = t_state.pinned > 0 ? static_cast<std::uint64_t>(t_state.pinned) : 0;
+    const std::uint64_t bytes = pinned + unevictable_.load(std::memory_order_relaxed);
     if (bytes > floor_.load(std::memory_order_relaxed)) [[unlikely]]
       floor_.store(bytes, std::memory_order_relaxed);
   }
@@ -118,6 +122,7 @@ class Pager {
  private:
   class Lock;
 
+  Block* locate(const void* address) const;
   void make_room(base::Bytes bytes);
   bool page_out(Block& block);
   void page_in(Block& block, Access access);
@@ -145,7 +150,8 @@ class Pager {
   std::uint64_t fuzz_evictions_ = 0;
   std::uint64_t witness_ops_ = 0;
   std::uint64_t export_bytes_ = 0;
-  std::atomic<std::uint64_t> clock_{0};        // op index
+  std::atomic<std::uint64_t> clock_{0};        // op index; goes on from session to session, as last uses do
+  std::uint64_t first_op_ = 0;                 // the clock at the start of this session
   std::atomic<std::uint64_t> floor_{0};        // bytes
   std::atomic<std::uint64_t> unevictable_{0};  // bytes in slabs and exports
   std::atomic<std::uint64_t> records_{0};

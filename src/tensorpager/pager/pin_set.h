@@ -17,6 +17,7 @@ enum class Temporaries : std::uint8_t { kKeep, kLetGo };
 class PinSet {
  public:
   PinSet(Pager& pager, Temporaries temporaries) : pager_(pager), parent_(t_state.top), temporaries_(temporaries) {
+    if (parent_ == nullptr) t_state.pinned = 0;
     t_state.top = this;
   }
   ~PinSet() {

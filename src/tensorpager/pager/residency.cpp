@@ -79,6 +79,7 @@ void Pager::page_in(Block& block, Access access) {
   block.last_use.store(clock_.load(std::memory_order_relaxed), std::memory_order_relaxed);
   policy_->add(block);
   if (access == Access::kWrite) release_slot(block);
+  ++block.mended;
   ++counts_.page_ins;
   counts_.page_in_bytes += block.charged.count();
   block.word.store(access == Access::kWrite ? 0 : kClean, std::memory_order_release);
@@ -86,6 +87,7 @@ void Pager::page_in(Block& block, Access access) {
 
 void Pager::make_writable(Block& block) {
   binding_.make_writable(block);
+  ++block.mended;
   release_slot(block);
   block.word.fetch_and(~kClean, std::memory_order_release);
 }

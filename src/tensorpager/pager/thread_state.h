@@ -9,9 +9,12 @@ class PinSet;
 
 struct ThreadState {
   PinSet* top = nullptr;     // the innermost op that runs on this thread
-  std::uint64_t pinned = 0;  // bytes in blocks whose first pin is this thread's
+  // Bytes in blocks whose first pin is this thread's. Where threads share blocks, the last pin may be another's: exact
+  // again from each outermost op on.
+  std::int64_t pinned = 0;
   const void* last_fault = nullptr;
-  std::uint32_t same_faults = 0;   // faults in a row at that address
+  std::uint32_t last_mended = 0;   // Block::mended at that fault
+  std::uint32_t same_faults = 0;   // faults in a row at that address that nobody mended
   bool entered = false;            // was asked what kind of thread it is
   bool keeps_allocations = false;  // R4: a collective's own thread; what it allocates is never evicted
   bool in_pager = false;           // holds the pager's lock: a fault now is a real one

@@ -8,6 +8,7 @@
 #include "tensorpager/base/bytes.h"
 #include "tensorpager/base/config.h"
 #include "tensorpager/base/errors.h"
+#include "tensorpager/pager/pin_set.h"
 #include "tensorpager/session/session.h"
 
 namespace py = pybind11;
@@ -54,6 +55,25 @@ void unpin_export(std::uintptr_t token) {
   if (token != 0) Session::get().pager().unpin_export(*reinterpret_cast<tensorpager::pager::Block*>(token));
 }
 
+/// function(*arguments) with the blocks at these addresses (and whether each is written) pinned for the call.
+py::object call_pinned(const py::object& function, const py::tuple& arguments,
+                       const std::vector<std::pair<std::uintptr_t, bool>>& addresses) {
+  using namespace tensorpager::pager;
+  Pager& pager = Session::get().pager();
+  PinSet pins(pager, Temporaries::kLetGo);
+  for (const auto& [address, written] : addresses)
+    if (Block* block = pager.find_around(reinterpret_cast<const void*>(address)))
+      pins.see(*block, written ? Access::kWrite : Access::kRead);
+  try {
+    pins.admit();
+  } catch (const std::runtime_error& error) {
+    const py::object type = py::module_::import("torch").attr("OutOfMemoryError");
+    PyErr_SetString(type.ptr(), (std::string("Tensorpager: a compiled kernel: ") + error.what()).c_str());
+    throw py::error_already_set();
+  }
+  return function(*arguments);
+}
+
 }  // namespace
 
 PYBIND11_MODULE(_core, module) {
@@ -68,6 +88,7 @@ PYBIND11_MODULE(_core, module) {
   module.def("reinstall_fault_handler", [] { Session::get().reinstall_fault_handler(); });
   module.def("pin_export", &pin_export);
   module.def("unpin_export", &unpin_export);
+  module.def("call_pinned", &call_pinned);
   module.def("page_out_all", [] { Session::get().pager().page_out_all(); });
   module.def("parse_size", [](const std::string& text) {
     return tensorpager::base::parse_size(text, tensorpager::base::physical_memory()).count();
