@@ -91,13 +91,13 @@ def _replace(owner, name: str, make) -> None:
 
 
 def _dlpack(core, export):
-    """A capsule's consumer holds the memory through the capsule alone, so the block stays resident until its storage dies."""
+    """A capsule's consumer holds the memory through the capsule alone, so the block stays resident until it is given back."""
 
     @functools.wraps(export)
     def wrapper(tensor, *args, **kwargs):
         capsule = export(tensor, *args, **kwargs)
         if tensor.device.type == "cpu":
-            core.pin_export(tensor.data_ptr())
+            core.pin_capsule(capsule)
         return capsule
 
     return wrapper

@@ -3,10 +3,15 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
 
 namespace tensorpager::cli {
 
+/// The words after `--`, as they are: they belong to the program, and no parser of ours may touch them.
+using Program = std::vector<std::string>;
+
 /// `run`: starts a program under a budget.
-void add_run_command(CLI::App& app);
+void add_run_command(CLI::App& app, const Program& program);
 
 }  // namespace tensorpager::cli

@@ -1,6 +1,8 @@
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <string_view>
 
 #include "tensorpager/base/errors.h"
 #include "tensorpager/cli/command.h"
@@ -10,7 +12,9 @@ namespace {
 constexpr int kNotPossible = 1;
 constexpr int kWrongUsage = 2;
 
-constexpr void (*kVerbs[])(CLI::App&) = {&tensorpager::cli::add_run_command};
+using tensorpager::cli::Program;
+
+constexpr void (*kVerbs[])(CLI::App&, const Program&) = {&tensorpager::cli::add_run_command};
 
 }  // namespace
 
@@ -18,9 +22,12 @@ int main(int argc, char** argv) {
   CLI::App app("Virtual memory for PyTorch training.", "tensorpager");
   app.set_version_flag("--version", "tensorpager " TENSORPAGER_VERSION);
   app.require_subcommand(1);
-  for (const auto add_verb : kVerbs) add_verb(app);
+  char** const end = argv + argc;
+  char** const separator = std::find_if(argv, end, [](const char* word) { return std::string_view(word) == "--"; });
+  const Program program(separator == end ? end : separator + 1, end);
+  for (const auto add_verb : kVerbs) add_verb(app, program);
   try {
-    app.parse(argc, argv);
+    app.parse(static_cast<int>(separator - argv), argv);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) return app.exit(error);
     std::fprintf(stderr, "tensorpager: %s; see `tensorpager --help`\n", error.what());

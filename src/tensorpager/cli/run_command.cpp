@@ -25,7 +25,6 @@ namespace {
 struct RunOptions {
   std::string budget, spill, stats, fuzz;
   bool quiet = false;
-  std::vector<std::string> program;
 };
 
 void export_option(const char* variable, const std::string& value) {
@@ -45,14 +44,20 @@ void check(const base::Config& config) {
   if (config.spill == "ram") return;
   const std::string directory = config.spill.empty() ? base::default_spill_directory(&std::getenv) : config.spill;
   // Made and dropped at once: an unusable directory is told now, not in the middle of training.
-  transfer::make_file_engine(directory);
+  try {
+    transfer::make_file_engine(directory);
+  } catch (const base::IoError& error) {
+    throw base::InvalidArgument(error.what());
+  }
   struct statfs file_system {};
   if (!config.quiet && statfs(directory.c_str(), &file_system) == 0 && file_system.f_type == TMPFS_MAGIC)
     std::fprintf(stderr, "tensorpager: %s is in RAM (tmpfs), so paging out saves none; try --spill on a disk\n",
                  directory.c_str());
 }
 
-void run(const RunOptions& options) {
+void run(const RunOptions& options, const Program& program) {
+  if (program.empty())
+    throw base::InvalidArgument("no program: write it after --, as in `tensorpager run --budget 8GiB -- python train.py`");
   if (!options.stats.empty()) export_option("TENSORPAGER_STATS", std::filesystem::absolute(options.stats).string());
   if (!options.spill.empty())
     export_option("TENSORPAGER_SPILL",
@@ -60,7 +65,8 @@ void run(const RunOptions& options) {
   export_option("TENSORPAGER_BUDGET", options.budget);
   export_option("TENSORPAGER_FUZZ", options.fuzz);
   if (options.quiet) export_option("TENSORPAGER_QUIET", "1");
-  if (std::getenv("TENSORPAGER_BUDGET") == nullptr)
+  const char* budget = std::getenv("TENSORPAGER_BUDGET");
+  if (budget == nullptr || *budget == '\0')
     throw base::InvalidArgument(
         "no budget: write --budget SIZE, as in `tensorpager run --budget 8GiB -- python train.py`");
   check(base::read_config(&std::getenv));
@@ -72,19 +78,19 @@ void run(const RunOptions& options) {
   unsetenv("TENSORPAGER_OWNER");
 
   std::vector<char*> arguments;
-  for (const std::string& word : options.program) arguments.push_back(const_cast<char*>(word.c_str()));
+  for (const std::string& word : program) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
   execvp(arguments[0], arguments.data());
   const int error = errno;
-  throw base::InvalidArgument("cannot start '" + options.program[0] + "': " + std::strerror(error) +
+  throw base::InvalidArgument("cannot start '" + program[0] + "': " + std::strerror(error) +
                               "; is it on the PATH, or its virtual environment active?");
 }
 
 }  // namespace
 
-void add_run_command(CLI::App& app) {
+void add_run_command(CLI::App& app, const Program& program) {
   auto options = std::make_shared<RunOptions>();
-  CLI::App* verb = app.add_subcommand("run", "Run a program under a budget, unchanged and with the same results");
+  CLI::App* verb = app.add_subcommand("run", "Run a program under a budget, unchanged and with the same results:\n  tensorpager run [OPTIONS] -- PROGRAM ARG...");
   verb->add_option("--budget", options->budget,
                    "Hard limit on tensor memory: 8GiB, 500MB, 25% (of RAM), unlimited [TENSORPAGER_BUDGET]");
   verb->add_option(
@@ -94,10 +100,8 @@ void add_run_command(CLI::App& app) {
   verb->add_option("--fuzz", options->fuzz,
                    "Evict at random at every op, from this seed: a test of Tensorpager, slow [TENSORPAGER_FUZZ]");
   verb->add_flag("--quiet", options->quiet, "No line at exit [TENSORPAGER_QUIET]");
-  verb->add_option("program", options->program, "The program and its arguments, after --")->required();
-  verb->prefix_command(false)->positionals_at_end();
   verb->footer("Example:\n  tensorpager run --budget 8GiB --stats run.json -- python train.py --batch 64");
-  verb->callback([options] { run(*options); });
+  verb->callback([options, &program] { run(*options, program); });
 }
 
 }  // namespace tensorpager::cli

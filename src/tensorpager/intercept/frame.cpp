@@ -27,4 +27,9 @@ void throw_out_of_memory(const std::string& call, const std::string& shortage) {
   TORCH_CHECK_WITH(OutOfMemoryError, false, "Tensorpager: ", call, ": ", shortage);
 }
 
+void throw_shortage(const char* shortage) {
+  pager::note_shortage(shortage);
+  TORCH_CHECK_WITH(OutOfMemoryError, false, "Tensorpager: ", shortage);
+}
+
 }  // namespace tensorpager::intercept

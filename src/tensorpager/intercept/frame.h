@@ -30,6 +30,9 @@ std::string describe_call(const char* op, c10::ArrayRef<at::TensorBase> tensors)
 /// torch's out-of-memory error, with the op and what it needs. Sees an error of the allocator below, or of admission.
 [[noreturn]] void throw_out_of_memory(const std::string& call, const std::string& shortage);
 
+/// The same without the op, for an outer frame to name.
+[[noreturn]] void throw_shortage(const char* shortage);
+
 class Frame {
  public:
   explicit Frame(pager::Temporaries temporaries = pager::Temporaries::kKeep) : pins_(*g_target.pager, temporaries) {}
@@ -45,16 +48,12 @@ class Frame {
   template <typename Run, typename Describe>
   decltype(auto) run(Run&& run, Describe&& describe) {
     try {
-      pins_.admit();
-    } catch (const base::OverBudget& error) {
-      throw_out_of_memory(describe(), error.what());
-    } catch (const base::IoError& error) {
-      throw_out_of_memory(describe(), error.what());
-    }
-    try {
+      admit();
       return run();
     } catch (const c10::OutOfMemoryError&) {
-      if (const auto shortage = pager::take_shortage()) throw_out_of_memory(describe(), *shortage);
+      // The op that the program called is named, not one that its kernel called.
+      if (!hands_results_up())
+        if (const auto shortage = pager::take_shortage()) throw_out_of_memory(describe(), *shortage);
       throw;
     }
   }
@@ -71,6 +70,16 @@ class Frame {
   }
 
  private:
+  void admit() {
+    try {
+      pins_.admit();
+    } catch (const base::OverBudget& error) {
+      throw_shortage(error.what());
+    } catch (const base::IoError& error) {
+      throw_shortage(error.what());
+    }
+  }
+
   pager::PinSet pins_;
 };
 

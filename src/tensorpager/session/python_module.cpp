@@ -1,5 +1,6 @@
 // tensorpager._core: the session for Python. Thin; docstrings, defaults and everything Python-shaped are in
 // python/tensorpager.
+#include <ATen/dlpack.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
@@ -55,6 +56,34 @@ void unpin_export(std::uintptr_t token) {
   if (token != 0) Session::get().pager().unpin_export(*reinterpret_cast<tensorpager::pager::Block*>(token));
 }
 
+/// Keeps the block behind a DLPack capsule resident until whoever takes the capsule calls its deleter, or it is dropped unused.
+template <typename Managed>
+void pin_until_deleted(Managed& managed) {
+  struct Held {
+    void* context;
+    void (*deleter)(Managed*);
+    tensorpager::pager::Block* block;
+  };
+  auto* block = Session::get().pager().pin_export(managed.dl_tensor.data);
+  if (block == nullptr) return;
+  managed.manager_ctx = new Held{managed.manager_ctx, managed.deleter, block};
+  managed.deleter = [](Managed* self) {
+    const std::unique_ptr<Held> held(static_cast<Held*>(self->manager_ctx));
+    self->manager_ctx = held->context;
+    self->deleter = held->deleter;
+    Session::get().pager().unpin_export(*held->block);
+    self->deleter(self);
+  };
+}
+
+void pin_capsule(const py::capsule& capsule) {
+  const std::string_view name = capsule.name();
+  if (name == "dltensor")
+    pin_until_deleted(*capsule.get_pointer<DLManagedTensor>());
+  else if (name == "dltensor_versioned")
+    pin_until_deleted(*capsule.get_pointer<DLManagedTensorVersioned>());
+}
+
 /// function(*arguments) with the blocks at these addresses (and whether each is written) pinned for the call.
 py::object call_pinned(const py::object& function, const py::tuple& arguments,
                        const std::vector<std::pair<std::uintptr_t, bool>>& addresses) {
@@ -88,6 +117,7 @@ PYBIND11_MODULE(_core, module) {
   module.def("reinstall_fault_handler", [] { Session::get().reinstall_fault_handler(); });
   module.def("pin_export", &pin_export);
   module.def("unpin_export", &unpin_export);
+  module.def("pin_capsule", &pin_capsule);
   module.def("call_pinned", &call_pinned);
   module.def("page_out_all", [] { Session::get().pager().page_out_all(); });
   module.def("parse_size", [](const std::string& text) {
