@@ -10,6 +10,7 @@ for _variable in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
 
 import gc
 import pickle
+import resource
 import select
 import signal
 import sys
@@ -17,12 +18,14 @@ import tempfile
 import traceback
 
 import pytest
-import tensorpager
 import torch
 import torch._dynamo  # every optimizer imports it when it is made  # noqa: F401
+
+import tensorpager
 from tensorpager import _core
 
 torch.set_num_threads(1)
+MEMORY = 4 << 30  # bytes: a test that runs away ends by itself, and not the machine
 
 
 def run(body, seconds):
@@ -30,6 +33,7 @@ def run(body, seconds):
     with tempfile.TemporaryFile() as report:
         sys.stdout.flush()
         sys.stderr.flush()
+        gc.freeze()  # the fork's collections would copy every page that holds an object of ours
         pid = os.fork()
         if pid == 0:
             _child(body, report)
@@ -61,6 +65,7 @@ def _kill_group(pid):
 def _child(body, report):
     """Never returns. Ends by os._exit, so that nothing of the parent's stack is unwound here."""
     os.setpgid(0, 0)
+    resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
     outcome = ("failed", "")
     try:
         body()

@@ -2,6 +2,8 @@
 
 import json
 import os
+import select
+import signal
 import subprocess
 import sys
 import time
@@ -10,7 +12,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 COMMAND = str(Path(sys.executable).with_name("tensorpager"))
-SECONDS = 120
+SECONDS = 60
 
 
 def environment(**variables):
@@ -20,10 +22,12 @@ def environment(**variables):
 
 
 def run_command(*arguments, **options):
-    """`tensorpager ARGUMENTS`, in a fresh process; `variables` are added to its environment."""
-    variables = options.pop("variables", {})
+    """`tensorpager ARGUMENTS`, in a fresh process; `variables` are added to its environment. Without its remark on a temporary directory in
+    RAM, which some machines have, unless `remarks`.
+    """
+    variables, remarks = options.pop("variables", {}), options.pop("remarks", False)
     options = {"stdin": subprocess.DEVNULL} | options if "input" not in options else options
-    return subprocess.run(
+    done = subprocess.run(
         [COMMAND, *map(str, arguments)],
         env=environment(**variables),
         capture_output=True,
@@ -31,6 +35,10 @@ def run_command(*arguments, **options):
         timeout=SECONDS,
         **options,
     )
+    if not remarks:
+        lines = done.stderr.splitlines(keepends=True)
+        done.stderr = "".join(line for line in lines if "is in RAM (tmpfs)" not in line)
+    return done
 
 
 @dataclass(frozen=True)
@@ -46,7 +54,7 @@ class Running:
 
     def __init__(self, server, folder):
         self._server, self._folder = server, folder
-        self.pid = int(server.stdout.readline())
+        self.pid = server.answer()
 
     def wait_for(self, text):
         """Until the program has printed it."""
@@ -56,7 +64,12 @@ class Running:
             time.sleep(0.01)
 
     def wait(self):
-        returncode = int(self._server.stdout.readline())
+        try:
+            returncode = self._server.answer()
+        except TimeoutError:
+            os.kill(self.pid, signal.SIGKILL)
+            self._server.answer()
+            raise
         return Ended(self.pid, returncode, self._read("stdout"), self._read("stderr"))
 
     def _read(self, name):
@@ -69,7 +82,19 @@ class ProgramServer:
     def __init__(self):
         command = [sys.executable, HERE / "program_server.py"]
         pipe = subprocess.PIPE
-        self._server = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, env=environment())
+        self._server = subprocess.Popen(command, stdin=pipe, stdout=pipe, bufsize=0, env=environment())
+        self._answers = b""
+
+    def answer(self):
+        """The next number that the server says."""
+        while b"\n" not in self._answers:
+            if not select.select([self._server.stdout], [], [], SECONDS)[0]:
+                raise TimeoutError(f"no end after {SECONDS} s")
+            more = os.read(self._server.stdout.fileno(), 64)
+            assert more, "the server of programs has ended"
+            self._answers += more
+        number, _, self._answers = self._answers.partition(b"\n")
+        return int(number)
 
     def start(self, folder, text, *arguments, path=HERE, **variables):
         """The program `text`, in `folder`, with these environment variables; `path` comes first where it imports from."""
@@ -85,9 +110,8 @@ class ProgramServer:
         for name in ("stdout", "stderr"):
             (folder / name).write_text("")
             request[name] = str(folder / name)
-        self._server.stdin.write(json.dumps(request) + "\n")
-        self._server.stdin.flush()
-        return Running(self._server, folder)
+        self._server.stdin.write(json.dumps(request).encode() + b"\n")
+        return Running(self, folder)
 
     def stop(self):
         self._server.stdin.close()

@@ -4,8 +4,10 @@ One JSON object a line on standard input starts a program; the answers are its p
 begins as it does after the program's own `import torch`: `_run.activate()` is what the import hook calls.
 """
 
+import gc
 import json
 import os
+import resource
 import runpy
 import sys
 
@@ -13,8 +15,10 @@ for _variable in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ[_variable] = "1"
 
 import torch
+import torch._dynamo  # every optimizer imports it when it is made  # noqa: F401
 
 torch.set_num_threads(1)
+MEMORY = 4 << 30  # bytes: a program that runs away ends by itself, and not the machine
 
 
 def serve():
@@ -22,6 +26,7 @@ def serve():
     answers = os.dup(1)
     for line in sys.stdin:
         request = json.loads(line)
+        gc.freeze()  # a fork's collections would copy every page that holds an object of ours
         pid = os.fork()
         if pid == 0:
             os.close(answers)
@@ -32,6 +37,7 @@ def serve():
 
 
 request = serve()
+resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
 for descriptor, name in enumerate(("stdin", "stdout", "stderr")):
     flags = os.O_RDONLY if name == "stdin" else os.O_WRONLY | os.O_CREAT | os.O_APPEND
     os.dup2(os.open(request[name], flags, 0o600), descriptor)

@@ -5,11 +5,12 @@ import re
 import resource
 
 import pytest
-import tensorpager
 import torch
-from tensorpager import _core
 from torch.utils.checkpoint import checkpoint
 from training import BATCH, SHORT, WIDTH, digest, evict, make_model, train
+
+import tensorpager
+from tensorpager import _core
 
 pytestmark = pytest.mark.forked
 
@@ -72,8 +73,9 @@ def checkpointed_reentrant(rows):
     [
         (forward, "aten::mul"),
         (backward, "aten::sigmoid_backward"),
-        (optimizer_step, "aten::_foreach_addcdiv_"),
+        (optimizer_step, "aten::(_foreach_)?addcdiv_"),
         (function_forward, "aten::mul"),
+        (function_backward, "aten::mul"),
         (checkpointed, "aten::sigmoid_backward"),
         (checkpointed_reentrant, "aten::sigmoid_backward"),
     ],
@@ -84,9 +86,11 @@ def test_op_over_the_budget_is_named_with_its_shapes_and_bytes_and_a_smaller_bat
     with pytest.raises(torch.OutOfMemoryError) as caught:
         work(SHAPE[0])
     text = str(caught.value)
-    assert text.startswith(f"Tensorpager: {op}"), text
+    assert re.match(f"Tensorpager: {op}", text), text
     assert "Float[1024, 256]" in text
-    assert re.search(r"1.00 MiB asked for and .* MiB pinned are \d+ bytes more than the budget of 2.50 MiB", text), text
+    assert re.search(r"[12].00 MiB asked for and .* MiB pinned are \d+ bytes more than the budget of 2.50 MiB", text), (
+        text
+    )
     assert tensorpager.stats()["pins"] == 0
     del caught
     work(SHAPE[0] // 4)
@@ -134,7 +138,7 @@ def test_losses_after_a_caught_error_have_the_bits_of_a_run_without_it(spill):
     assert losses + train(model, steps=2, seed=1) == expected
 
 
-def test_error_is_the_same_in_a_thread_and_under_other_modes(spill):
+def test_error_is_the_same_under_other_modes(spill):
     tensorpager.enable(budget=BUDGET, spill=spill)
     x = torch.zeros(SHAPE)
     y = torch.zeros(SHAPE)

@@ -109,4 +109,6 @@ def test_missing_torch_stays_an_import_error(tmp_path):
     plain = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment())
     done = python(code)
     assert (done.returncode, done.stdout) == (plain.returncode, plain.stdout) == (1, "")
-    assert done.stderr.splitlines()[-1] == plain.stderr.splitlines()[-1] == "ModuleNotFoundError: No module named 'torch'"
+    assert (
+        done.stderr.splitlines()[-1] == plain.stderr.splitlines()[-1] == "ModuleNotFoundError: No module named 'torch'"
+    )

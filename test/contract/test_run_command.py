@@ -3,11 +3,13 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
-import tensorpager
 from launch import environment, run_command
 from training import SHORT, make_model, train
+
+import tensorpager
 
 PROGRAM = """\
 import sys
@@ -96,6 +98,42 @@ def test_options_come_before_variables():
     assert (done.stdout, done.stderr) == ("5MB /tmp /a/b 1 7\n", "")
 
 
+ODD_ARGUMENTS = [
+    "",
+    "a b",
+    "--",
+    "-",
+    "--budget",
+    "--help",
+    "run",
+    '"q"',
+    "'q'",
+    "x\\ny",
+    "line\nfeed",
+    "{}",
+    "%",
+    "++",
+    "é",
+]
+LISTS = ["[1,2]", "[]", "[[1], 2]", "[a", "b]"]
+
+
+@pytest.mark.parametrize("arguments", [ODD_ARGUMENTS, LISTS], ids=["odd", "in brackets"])
+def test_no_argument_of_the_program_is_touched(arguments):
+    show = [sys.executable, "-c", "import sys; print(sys.argv[1:])"]
+    done = run_command("run", "--budget", "1GiB", "--", *show, *arguments)
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"{arguments}\n", "")
+
+
+def test_spill_directory_in_ram_is_remarked_on_unless_quiet():
+    if " /dev/shm tmpfs " not in Path("/proc/mounts").read_text():
+        pytest.skip("/dev/shm is no tmpfs here")
+    options = ["--budget", "1GiB", "--spill", "/dev/shm"]
+    (line,) = run_command("run", *options, "--", "true", remarks=True).stderr.splitlines()
+    assert line.startswith("tensorpager: /dev/shm is in RAM (tmpfs)")
+    assert run_command("run", *options, "--quiet", "--", "true", remarks=True).stderr == ""
+
+
 @pytest.mark.forked
 @pytest.mark.parametrize(
     ("text", "count"),
@@ -110,18 +148,18 @@ def test_options_come_before_variables():
         (3_000_000, 3_000_000),
     ],
 )
-def test_budget_is_taken_in_bytes_and_every_unit(text, count):
+def test_budget_is_taken_in_bytes_and_every_unit(spill, text, count):
     assert run_command("run", "--budget", text, "--", "true").returncode == 0
-    with tensorpager.enable(budget=text, spill="ram"):
+    with tensorpager.enable(budget=text, spill=spill):
         assert tensorpager.stats()["budget_bytes"] == count
 
 
 @pytest.mark.forked
-def test_budget_is_taken_as_a_share_of_the_memory_that_there_is():
+def test_budget_is_taken_as_a_share_of_the_memory_that_there_is(spill):
     assert run_command("run", "--budget", "50%", "--", "true").returncode == 0
-    with tensorpager.enable(budget="50%", spill="ram"):
+    with tensorpager.enable(budget="50%", spill=spill):
         half = tensorpager.stats()["budget_bytes"]
-    with tensorpager.enable(budget="100%", spill="ram"):
+    with tensorpager.enable(budget="100%", spill=spill):
         assert abs(tensorpager.stats()["budget_bytes"] - 2 * half) <= 1
 
 

@@ -1,12 +1,16 @@
 """`enable()`, `disable()` and `stats()` in a program or a notebook."""
 
+import faulthandler
 import gc
+import io
+import threading
 
 import pytest
-import tensorpager
 import torch
-from tensorpager import _core
 from training import SHORT, digest, evict, make_model, train
+
+import tensorpager
+from tensorpager import _core
 
 pytestmark = pytest.mark.forked
 
@@ -64,6 +68,13 @@ def test_tensors_made_before_are_counted_and_stay_usable(spill, capfd):
     assert views[0].sum().item() == 3 * 10 * 256 and views[1].sum().item() == 3 * (256 << 8)
     assert tensorpager.stats()["outside_budget_bytes"] == 3 * (256 << 10)
     assert tensorpager.stats()["over_budget_bytes"] == 0
+
+
+def test_quiet_session_says_nothing_of_what_was_made_before(spill, capfd):
+    before = torch.zeros(256, 256)
+    tensorpager.enable(budget=SHORT, spill=spill, quiet=True)
+    assert tensorpager.stats()["foreign_before_bytes"] == before.nbytes
+    assert capfd.readouterr().err == ""
 
 
 def test_model_made_before_trains_to_the_same_bits(spill):
@@ -125,13 +136,16 @@ def test_what_a_session_left_is_charged_to_the_next_and_can_be_paged_out(spill):
 
 
 def test_disable_gives_the_spill_space_back_and_takes_the_wrappers_off(spill):
-    def wrapped():
-        import faulthandler
-        import threading
+    owners = {
+        torch.Tensor: ("numpy", "__array__", "__dlpack__"),
+        torch.UntypedStorage: ("_write_file", "_set_from_file"),
+        torch._C.PyTorchFileWriter: ("write_record",),
+        threading.Thread: ("_bootstrap_inner",),
+        faulthandler: ("enable",),
+    }
 
-        return [
-            torch.Tensor.__dict__.get(name) for name in ("numpy", "__array__", "__dlpack__")
-        ] + [threading.Thread.__dict__.get("_bootstrap_inner"), faulthandler.enable, torch.UntypedStorage._write_file]
+    def wrapped():
+        return [vars(owner).get(name) for owner, names in owners.items() for name in names]
 
     plain = wrapped()
     with tensorpager.enable(budget="1GiB", spill=spill):
@@ -140,6 +154,7 @@ def test_disable_gives_the_spill_space_back_and_takes_the_wrappers_off(spill):
         evict()
         assert tensorpager.stats()["spill_bytes"] == 256 << 10
     assert wrapped() == plain
+    torch.save(kept, io.BytesIO())
     tensorpager.enable(budget="1GiB", spill=spill)
     assert tensorpager.stats()["spill_bytes"] == 0
     assert kept.sum() == 256 << 8

@@ -3,8 +3,9 @@
 import hashlib
 
 import torch
-from tensorpager import _core, stats
 from torch import nn
+
+from tensorpager import _core, stats
 
 WIDTH, BATCH = 128, 128  # float32 squares of 64 KiB
 NEED = 3 << 20  # bytes that train() needs, about

@@ -1,0 +1,171 @@
+"""Threads of the program: each is seen from its first op on, and none sees another's half-moved bytes."""
+
+import ctypes
+import gc
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import torch
+from training import SHORT, digest, make_model, train
+
+import tensorpager
+from tensorpager import _core
+
+pytestmark = pytest.mark.forked
+
+
+def in_threads(*bodies):
+    """Runs them at once; returns their results in order, or raises the first error."""
+    with ThreadPoolExecutor(len(bodies)) as pool:
+        return [future.result() for future in [pool.submit(body) for body in bodies]]
+
+
+def test_models_trained_at_once_equal_each_trained_alone(spill):
+    def training(seed):
+        def body():
+            losses = train(model := models[seed], steps=8, seed=seed)
+            return losses, digest(*model.parameters())
+
+        return body
+
+    models = [make_model(seed) for seed in range(3)]
+    alone = [training(seed)() for seed in range(3)]
+    tensorpager.enable(budget=2 * SHORT, spill=spill)
+    models = [make_model(seed) for seed in range(3)]
+    _core.page_out_all()
+    assert in_threads(*(training(seed) for seed in range(3))) == alone
+    stats = tensorpager.stats()
+    assert stats["page_outs"] > 100
+    assert (stats["pins"], stats["over_budget_bytes"]) == (0, 0)
+    assert stats["peak_bytes"] <= 2 * SHORT
+
+
+def test_thread_that_allocates_nothing_is_seen_from_its_first_op_on(spill):
+    tensorpager.enable(budget=SHORT, spill=spill)
+    tensor, ones = torch.zeros(100, 100), torch.ones(100, 100)
+
+    def body():
+        for _ in range(10):
+            tensor.add_(ones)
+
+    before = tensorpager.stats()["ops"]
+    thread = threading.Thread(target=body)
+    thread.start()
+    thread.join()
+    assert tensorpager.stats()["ops"] - before == 10
+    assert tensor.min() == tensor.max() == 10
+
+
+def test_subclass_that_overrides_run_and_timer_threads_are_seen_too(spill):
+    tensorpager.enable(budget=SHORT, spill=spill)
+    tensor, ones = torch.zeros(100, 100), torch.ones(100, 100)
+
+    class Worker(threading.Thread):
+        def run(self):
+            tensor.add_(ones)
+
+    before = tensorpager.stats()["ops"]
+    for thread in (Worker(), threading.Timer(0, tensor.add_, [ones])):
+        thread.start()
+        thread.join()
+    assert tensorpager.stats()["ops"] - before == 2
+
+
+def test_thread_from_before_the_session_is_seen_after_its_first_allocation_and_right_before(spill):
+    go, result = threading.Event(), []
+
+    def body():
+        go.wait()
+        result.append(tensor.tolist())
+        tensor.add_(1)
+        result.append(torch.ones(100, 100).add_(tensor).sum().item())
+
+    thread = threading.Thread(target=body)
+    thread.start()
+    tensorpager.enable(budget=SHORT, spill=spill)
+    tensor = torch.zeros(100, 100)
+    _core.page_out_all()
+    before = tensorpager.stats()["ops"]
+    go.set()
+    thread.join()
+    assert result == [[[0.0] * 100] * 100, 20_000]
+    assert tensorpager.stats()["ops"] > before
+
+
+def test_pool_threads_share_tensors_that_are_paged_all_the_time(spill):
+    tensorpager.enable(budget=SHORT, spill=spill)
+    tensors = [torch.full((100, 256), float(value)) for value in range(30)]
+
+    def work(value):
+        total = sum(tensor.sum().item() for tensor in tensors)
+        return (tensors[value] + 1).mean().item(), total / (100 * 256)
+
+    with ThreadPoolExecutor(4) as pool:
+        results = list(pool.map(work, range(30)))
+    assert results == [(value + 1, sum(range(30))) for value in range(30)]
+    assert tensorpager.stats()["page_ins"] > 100
+
+
+def test_threads_outside_ops_neither_see_nor_lose_half_moved_bytes(spill):
+    # libc's functions run without Python's lock, so they touch the pages in the middle of page-outs: one thread pages everything out again and
+    # again, one compares bytes that never change, one writes a block and compares what it wrote, one counts by ops.
+    tensorpager.enable(budget=2 * SHORT, spill=spill)
+    libc, count = ctypes.CDLL(None), 80_000
+    constant, written, counter = (torch.full((count // 4,), 7.0) for _ in range(3))
+    sevens = constant.numpy().tobytes()
+    patterns = [bytes([value]) * count for value in range(8)]
+    done = threading.Event()
+
+    def same(tensor, expected):
+        return libc.memcmp(ctypes.c_void_p(tensor.data_ptr()), expected, count) == 0
+
+    def evict():
+        while not done.is_set():
+            _core.page_out_all()
+
+    def read():
+        while not done.is_set():
+            assert same(constant, sevens)
+
+    def write():
+        while not done.is_set():
+            for value, pattern in enumerate(patterns):
+                libc.memset(ctypes.c_void_p(written.data_ptr()), value, count)
+                assert same(written, pattern)
+
+    def compute():
+        try:
+            steps = 0
+            while min(tensorpager.stats()[name] for name in ("faults", "page_outs")) < 100:
+                counter.add_(1)
+                steps += 1
+        finally:
+            done.set()
+        return counter.unique().tolist() == [7.0 + steps]
+
+    assert in_threads(evict, read, write, compute)[-1]
+
+
+def test_tensor_made_in_one_thread_and_freed_in_another_leaves_nothing(spill):
+    tensorpager.enable(budget=SHORT, spill=spill)
+    made = in_threads(lambda: [torch.zeros(100, 100) + i for i in range(20)] + [torch.zeros(9) for _ in range(200)])[0]
+    _core.page_out_all()
+    in_threads(made.clear)
+    gc.collect()
+    stats = tensorpager.stats()
+    assert (stats["live_blocks"], stats["records"], stats["pins"]) == (0, 0, 0)
+
+
+def test_error_of_one_thread_leaves_the_others_alone(spill):
+    expected = train(make_model(), steps=4)
+    tensorpager.enable(budget=3 * SHORT, spill=spill)
+    model = make_model()
+
+    def too_large():
+        for _ in range(20):
+            with pytest.raises(torch.OutOfMemoryError, match="Tensorpager: aten::"):
+                torch.zeros(1024, 1024)
+
+    losses, _ = in_threads(lambda: train(model, steps=4), too_large)
+    assert losses == expected
