@@ -21,11 +21,15 @@ def cache(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def plain(cache):
-    done = subprocess.run([sys.executable, PROGRAM], check=True, capture_output=True, text=True, env=environment(**cache))
+    done = subprocess.run(
+        [sys.executable, PROGRAM], check=True, capture_output=True, text=True, env=environment(**cache)
+    )
     return done.stdout
 
 
-@pytest.mark.parametrize("options", [("--budget", "12MiB"), ("--budget", "unlimited", "--fuzz", "1")], ids=["budget", "fuzz"])
+@pytest.mark.parametrize(
+    "options", [("--budget", "12MiB"), ("--budget", "unlimited", "--fuzz", "1")], ids=["budget", "fuzz"]
+)
 def test_compiled_training_has_the_same_bits_and_no_access_outside_its_pins(options, plain, cache, tmp_path):
     stats = tmp_path / "stats.json"
     done = run_command("run", *options, "--stats", stats, "--", sys.executable, PROGRAM, variables=cache)

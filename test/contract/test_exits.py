@@ -137,10 +137,10 @@ def test_daemon_threads_do_not_disturb_the_end(run, body):
 def test_daemon_threads_inside_ops_end_as_torch_lets_them(run, body):
     # Python ends a daemon thread by unwinding it; where that meets a noexcept frame of torch's, the process aborts, with us and without.
     end = run(DAEMONS.format(body))
-    assert (end.returncode, end.stderr) in [
-        (6, []),
-        (-signal.SIGABRT, ["terminate called without an active exception"]),
-    ]
+    assert end.returncode in (6, -signal.SIGABRT)
+    # "without an active exception", or "recursively" where two threads met such a frame at once
+    assert all(line.startswith("terminate called ") for line in end.stderr)
+    assert (end.stderr != []) == (end.returncode == -signal.SIGABRT)
     assert end.stats
 
 

@@ -1,8 +1,9 @@
 """Once every size of a training step has a range of its own, memory is given out without asking the kernel."""
 
 import pytest
-import tensorpager
 from training import make_model, train
+
+import tensorpager
 
 pytestmark = pytest.mark.forked
 

@@ -1,11 +1,10 @@
-// Where one mapping may end and another begin inside memory that we treat as one piece. Before Linux 6.17 a move must not cross such a place, so a
-// move is made in parts. A seam too many costs a call; one too few would be a failed move.
+// Where one mapping may end and another begin inside memory that we treat as one piece. Before Linux 6.17 a move must
+// not cross such a place, so a move is made in parts. A seam too many costs a call; one too few would be a failed move.
 #pragma once
 
 #include <cstddef>
 #include <iterator>
 #include <set>
-#include <vector>
 #include <vector>
 
 #include "tensorpager/base/bytes.h"

@@ -57,7 +57,8 @@ void check(const base::Config& config) {
 
 void run(const RunOptions& options, const Program& program) {
   if (program.empty())
-    throw base::InvalidArgument("no program: write it after --, as in `tensorpager run --budget 8GiB -- python train.py`");
+    throw base::InvalidArgument(
+        "no program: write it after --, as in `tensorpager run --budget 8GiB -- python train.py`");
   if (!options.stats.empty()) export_option("TENSORPAGER_STATS", std::filesystem::absolute(options.stats).string());
   if (!options.spill.empty())
     export_option("TENSORPAGER_SPILL",
@@ -90,7 +91,9 @@ void run(const RunOptions& options, const Program& program) {
 
 void add_run_command(CLI::App& app, const Program& program) {
   auto options = std::make_shared<RunOptions>();
-  CLI::App* verb = app.add_subcommand("run", "Run a program under a budget, unchanged and with the same results:\n  tensorpager run [OPTIONS] -- PROGRAM ARG...");
+  CLI::App* verb = app.add_subcommand("run",
+                                      "Run a program under a budget, unchanged and with the same results:\n  "
+                                      "tensorpager run [OPTIONS] -- PROGRAM ARG...");
   verb->add_option("--budget", options->budget,
                    "Hard limit on tensor memory: 8GiB, 500MB, 25% (of RAM), unlimited [TENSORPAGER_BUDGET]");
   verb->add_option(

@@ -29,8 +29,8 @@ pager::Pager::FaultKind kind_of(const void* context) {
 
 void pass_on(int signal_number, siginfo_t* info, void* context) {
   const bool is_sent = info->si_code <= 0;
-  // A handler that came after us may end with restoring us and raising the signal again, as faulthandler does. It has had
-  // its turn.
+  // A handler that came after us may end with restoring us and raising the signal again, as faulthandler does. It has
+  // had its turn.
   const struct sigaction& next = is_sent && t_passing_on ? g_first : g_previous;
   t_passing_on = true;
   if ((next.sa_flags & SA_SIGINFO) != 0 && next.sa_sigaction != nullptr) {

@@ -68,7 +68,8 @@ void StableBinding::move(std::byte* from, Bytes size, std::byte* to, int protect
       return mremap(from + offset, part.count(), part.count(), kFlags, to + offset) == to + offset;
     };
     if (remap()) return;
-    // Under a tight RLIMIT_DATA the kernel counts writable memory twice while it moves; inaccessible memory it does not.
+    // Under a tight RLIMIT_DATA the kernel counts writable memory twice while it moves; inaccessible memory it does
+    // not.
     TENSORPAGER_CHECK(errno == ENOMEM);
     protect(from + offset, part, PROT_NONE);
     TENSORPAGER_CHECK(remap());

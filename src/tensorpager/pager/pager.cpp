@@ -142,7 +142,8 @@ Block* Pager::find_around(const void* address) {
 }
 
 bool Pager::serve_fault(const void* address, FaultKind kind) noexcept {
-  if (t_state.in_pager || !space_.contains(address)) return false;  // before the lock: a real fault may come from anywhere
+  if (t_state.in_pager || !space_.contains(address))
+    return false;  // before the lock: a real fault may come from anywhere
   const Lock lock(*this);
   Block* block = locate(address);
   if (block == nullptr) return false;

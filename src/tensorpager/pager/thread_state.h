@@ -8,7 +8,7 @@ namespace tensorpager::pager {
 class PinSet;
 
 struct ThreadState {
-  PinSet* top = nullptr;     // the innermost op that runs on this thread
+  PinSet* top = nullptr;  // the innermost op that runs on this thread
   // Bytes in blocks whose first pin is this thread's. Where threads share blocks, the last pin may be another's: exact
   // again from each outermost op on.
   std::int64_t pinned = 0;

@@ -56,7 +56,8 @@ void unpin_export(std::uintptr_t token) {
   if (token != 0) Session::get().pager().unpin_export(*reinterpret_cast<tensorpager::pager::Block*>(token));
 }
 
-/// Keeps the block behind a DLPack capsule resident until whoever takes the capsule calls its deleter, or it is dropped unused.
+/// Keeps the block behind a DLPack capsule resident until whoever takes the capsule calls its deleter, or it is dropped
+/// unused.
 template <typename Managed>
 void pin_until_deleted(Managed& managed) {
   struct Held {

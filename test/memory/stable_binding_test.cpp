@@ -1,0 +1,264 @@
+// Addresses and pages by the kernel's account: what may be accessed, what stays, what is given back.
+#include "tensorpager/memory/stable_binding.h"
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <fstream>
+#include <string>
+
+#include "tensorpager/arena/witness.h"
+#include "tensorpager/base/errors.h"
+
+namespace tensorpager::memory {
+namespace {
+
+using namespace base;
+using arena::Piece;
+using pager::Access;
+using pager::Block;
+
+/// Asks the kernel, which answers instead of faulting.
+class AccessProbe {
+ public:
+  AccessProbe() { EXPECT_EQ(pipe(ends_), 0); }
+  ~AccessProbe() {
+    close(ends_[0]);
+    close(ends_[1]);
+  }
+  AccessProbe(const AccessProbe&) = delete;
+  AccessProbe& operator=(const AccessProbe&) = delete;
+
+  bool may_read(const std::byte* at) {
+    if (write(ends_[1], at, 1) != 1) return false;
+    char taken = 0;
+    return read(ends_[0], &taken, 1) == 1;
+  }
+  /// Writes what is there already.
+  bool may_write(std::byte* at) {
+    if (write(ends_[1], at, 1) != 1) return false;
+    if (read(ends_[0], at, 1) == 1) return true;
+    char taken = 0;
+    EXPECT_EQ(read(ends_[0], &taken, 1), 1);
+    return false;
+  }
+
+ private:
+  int ends_[2];
+};
+
+/// While it lives, the process may not get much more writable memory.
+class DataLimit {
+ public:
+  explicit DataLimit(Bytes more) {
+    getrlimit(RLIMIT_DATA, &old_);
+    std::ifstream status("/proc/self/status");
+    std::string word;
+    std::uint64_t kibibytes = 0;
+    while (status >> word && word != "VmData:") {
+    }
+    status >> kibibytes;
+    const rlimit lower{.rlim_cur = kibibytes * 1024 + more.count(), .rlim_max = old_.rlim_max};
+    EXPECT_EQ(setrlimit(RLIMIT_DATA, &lower), 0);
+  }
+  ~DataLimit() { setrlimit(RLIMIT_DATA, &old_); }
+  DataLimit(const DataLimit&) = delete;
+  DataLimit& operator=(const DataLimit&) = delete;
+
+ private:
+  rlimit old_{};
+};
+
+class StableBindingTest : public testing::Test {
+ protected:
+  void acquire(Block& block, Bytes size, Bytes allowance = kUnlimited) {
+    block.size = size;
+    block.charged = binding_.charge_for(size);
+    block.data = binding_.acquire(block.charged, allowance);
+  }
+  void page_out(Block& block) {
+    binding_.begin_page_out(block);
+    binding_.unbind(block);
+    block.word = pager::kAbsent;
+  }
+  /// Fills what is staged with `mark`.
+  void page_in(Block& block, char mark, Access access) {
+    const std::vector<Piece> pieces = binding_.stage(block, kUnlimited);
+    for (const Piece& piece : pieces) std::memset(piece.at, mark, piece.bytes.count());
+    binding_.bind(block, pieces, access);
+    block.word = access == Access::kRead ? pager::kClean : 0;
+  }
+  static bool is_all(const Block& block, char mark) {
+    return std::all_of(block.data, block.data + block.charged.count(),
+                       [&](std::byte b) { return b == std::byte(mark); });
+  }
+  Bytes resident() const { return arena::resident_size(space_.begin(), space_.end()); }
+
+  arena::AddressSpace space_;
+  StableBinding binding_{space_};
+  AccessProbe probe_;
+};
+
+TEST_F(StableBindingTest, ChargesWholePages) {
+  EXPECT_EQ(binding_.charge_for(1_B), 4_KiB);
+  EXPECT_EQ(binding_.charge_for(16_KiB), 16_KiB);
+  EXPECT_EQ(binding_.charge_for(Bytes(16385)), 20_KiB);
+}
+
+TEST_F(StableBindingTest, ANewBlockIsPopulatedAndWritable) {
+  for (const Bytes size : {16_KiB, 5_MiB}) {
+    Block block;
+    const Bytes before = resident();
+    acquire(block, size);
+    EXPECT_EQ(resident(), before + size);
+    std::memset(block.data, 1, size.count());
+    EXPECT_EQ(resident(), before + size);
+  }
+}
+
+TEST_F(StableBindingTest, AnEvictedBlockIsInaccessibleAndItsPagesArePooled) {
+  Block block;
+  acquire(block, 64_KiB);
+  page_out(block);
+  EXPECT_FALSE(probe_.may_read(block.data));
+  EXPECT_FALSE(probe_.may_read(block.data + (64 << 10) - 1));
+  EXPECT_EQ(binding_.pooled(), 64_KiB);
+  EXPECT_EQ(resident(), 64_KiB);
+}
+
+TEST_F(StableBindingTest, ABlockUnderPageOutMayOnlyBeRead) {
+  Block block;
+  acquire(block, 64_KiB);
+  std::memset(block.data, 7, 64 << 10);
+  binding_.begin_page_out(block);
+  EXPECT_TRUE(probe_.may_read(block.data));
+  EXPECT_FALSE(probe_.may_write(block.data));
+  binding_.cancel_page_out(block);
+  EXPECT_TRUE(probe_.may_write(block.data));
+  EXPECT_TRUE(is_all(block, 7));
+}
+
+TEST_F(StableBindingTest, ReadInBlocksAreReadOnlyUntilTheyAreMadeWritable) {
+  for (const Bytes size : {64_KiB, 3_MiB}) {
+    Block block;
+    acquire(block, size);
+    const std::byte* data = block.data;
+    page_out(block);
+    page_in(block, 5, Access::kRead);
+    EXPECT_EQ(block.data, data);
+    EXPECT_TRUE(is_all(block, 5));
+    EXPECT_FALSE(probe_.may_write(block.data));
+    EXPECT_FALSE(probe_.may_write(block.data + size.count() - 1));
+    binding_.make_writable(block);
+    EXPECT_TRUE(probe_.may_write(block.data));
+    EXPECT_TRUE(probe_.may_write(block.data + size.count() - 1));
+    page_out(block);
+    page_in(block, 6, Access::kWrite);
+    EXPECT_TRUE(probe_.may_write(block.data));
+    EXPECT_TRUE(is_all(block, 6));
+  }
+}
+
+TEST_F(StableBindingTest, PagesInFromManySmallPiecesAndFreshOnes) {
+  Block large;
+  acquire(large, 1_MiB);
+  page_out(large);
+  binding_.trim_pool(0_B);
+  Block small[12];
+  for (Block& block : small) acquire(block, 16_KiB);
+  for (Block& block : small) page_out(block);
+  EXPECT_EQ(binding_.pooled(), 192_KiB);
+  page_in(large, 9, Access::kRead);
+  EXPECT_TRUE(is_all(large, 9));
+  EXPECT_EQ(resident(), 1_MiB + binding_.pooled());
+}
+
+TEST_F(StableBindingTest, ANewBlockTakesPooledPagesWhereThereIsNoRoomForMore) {
+  Block first;
+  acquire(first, 1_MiB);
+  binding_.release(first);
+  Block second;
+  acquire(second, 512_KiB, 256_KiB);
+  EXPECT_LE(binding_.pooled(), 256_KiB);
+  EXPECT_EQ(resident(), 512_KiB + binding_.pooled());
+  std::memset(second.data, 1, 512 << 10);
+  EXPECT_EQ(resident(), 512_KiB + binding_.pooled());
+}
+
+TEST_F(StableBindingTest, ThePoolGivesItsPagesBackToTheMachine) {
+  Block blocks[4];
+  for (Block& block : blocks) acquire(block, 64_KiB);
+  for (Block& block : blocks) binding_.release(block);
+  binding_.trim_pool(100_KiB);
+  EXPECT_EQ(binding_.pooled(), 64_KiB);
+  EXPECT_EQ(resident(), 64_KiB);
+  EXPECT_FALSE(probe_.may_read(blocks[0].data));
+}
+
+TEST_F(StableBindingTest, AnAbsentBlocksAddressIsUsedAgainOnceItDies) {
+  Block block;
+  acquire(block, 64_KiB);
+  page_out(block);
+  binding_.trim_pool(0_B);
+  Block other;
+  acquire(other, 64_KiB);
+  EXPECT_NE(other.data, block.data);
+  binding_.release(block);
+  Block next;
+  acquire(next, 64_KiB);
+  EXPECT_EQ(next.data, block.data);
+  EXPECT_TRUE(probe_.may_write(next.data));
+}
+
+TEST_F(StableBindingTest, ACleanBlocksRangeIsWritableForTheNext) {
+  Block block;
+  acquire(block, 64_KiB);
+  page_out(block);
+  page_in(block, 1, Access::kRead);
+  binding_.release(block);
+  Block next;
+  acquire(next, 64_KiB);
+  EXPECT_TRUE(probe_.may_write(next.data));
+}
+
+TEST_F(StableBindingTest, PoisonsWhatGoesToThePool) {
+  binding_.poison(true);
+  Block block;
+  acquire(block, 64_KiB);
+  std::memset(block.data, 1, 64 << 10);
+  page_out(block);
+  Block next;
+  acquire(next, 64_KiB);
+  EXPECT_TRUE(is_all(next, '\xFF'));
+  std::memset(next.data, 2, 64 << 10);
+  binding_.release(next);
+  acquire(next, 64_KiB);
+  EXPECT_TRUE(is_all(next, '\xFF'));
+}
+
+TEST_F(StableBindingTest, ARefusalByTheMachineLeavesEverythingAsItWas) {
+  Block absent;
+  acquire(absent, 32_MiB);
+  page_out(absent);
+  binding_.trim_pool(0_B);
+  std::byte* next = space_.take(32_MiB);
+  space_.give_back(next, 32_MiB);
+  std::byte* next_chunk = space_.take_slab_chunk(16_MiB);
+  space_.give_back(next_chunk, 16_MiB);
+  {
+    const DataLimit limit(4_MiB);
+    EXPECT_THROW(binding_.acquire(32_MiB, kUnlimited), IoError);
+    EXPECT_THROW(binding_.stage(absent, kUnlimited), IoError);
+    EXPECT_THROW(binding_.acquire_slab_chunk(16_MiB, kUnlimited), IoError);
+  }
+  EXPECT_EQ(resident(), 0_B);
+  EXPECT_EQ(binding_.pooled(), 0_B);
+  EXPECT_EQ(space_.take(32_MiB), next) << "addresses were lost";
+  EXPECT_EQ(space_.take_slab_chunk(16_MiB), next_chunk) << "addresses were lost";
+}
+
+}  // namespace
+}  // namespace tensorpager::memory

@@ -1,0 +1,135 @@
+// The pager over the real stable binding and fault handler, and blocks whose contents follow from a seed. At the end of
+// every test nothing may be left: no pins, no blocks, no bytes below.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "tensorpager/arena/address_space.h"
+#include "tensorpager/arena/witness.h"
+#include "tensorpager/memory/fault_handler.h"
+#include "tensorpager/memory/stable_binding.h"
+#include "tensorpager/pager/lru_policy.h"
+#include "tensorpager/pager/pager.h"
+#include "tensorpager/pager/pin_set.h"
+#include "tensorpager/transfer/engine.h"
+
+#ifdef __SANITIZE_ADDRESS__
+/// Faults are ours; and tests say which signal ends a process.
+extern "C" [[gnu::used, gnu::visibility("default")]] inline const char* __asan_default_options() {
+  return "handle_segv=0";
+}
+#endif
+#ifdef __SANITIZE_THREAD__
+/// Paging allocates, which ThreadSanitizer reports in signal handlers. Ours runs only where the program touched a
+/// block, and no allocator is half way through its work there.
+extern "C" [[gnu::used, gnu::visibility("default")]] inline const char* __tsan_default_options() {
+  return "report_signal_unsafe=0";
+}
+#endif
+
+namespace tensorpager::pager {
+
+/// Differs from seed to seed and from place to place.
+inline std::uint64_t word_at(std::uint64_t seed, std::size_t place) {
+  const std::uint64_t mixed = (seed + 1) * 0x9E3779B97F4A7C15 + place * 0xBF58476D1CE4E5B9;
+  return mixed ^ (mixed >> 31);
+}
+
+/// Writes and reads as user code does: wherever the bytes are.
+inline void fill(Block& block, std::uint64_t seed) {
+  for (std::size_t at = 0; at + 8 <= block.size.count(); at += 8) {
+    const std::uint64_t word = word_at(seed, at);
+    std::memcpy(block.data + at, &word, sizeof word);
+  }
+}
+inline bool is_filled(const Block& block, std::uint64_t seed) {
+  for (std::size_t at = 0; at + 8 <= block.size.count(); at += 8) {
+    const std::uint64_t word = word_at(seed, at);
+    if (std::memcmp(block.data + at, &word, sizeof word) != 0) return false;
+  }
+  return true;
+}
+
+class PagerTest : public testing::Test {
+ protected:
+  static constexpr base::Bytes kBlock{std::uint64_t{64} << 10};
+  static constexpr base::Bytes room_for(std::uint64_t blocks) { return base::Bytes(blocks * kBlock.count()); }
+
+  PagerTest() { memory::install_fault_handler(pager_); }
+
+  void start(base::Bytes budget, std::unique_ptr<transfer::Engine> tier = transfer::make_ram_engine()) {
+    Pager::Options options;
+    options.budget = budget;
+    pager_.start(options, std::move(tier));
+  }
+
+  Block& make(base::Bytes size, std::uint64_t seed) {
+    Block& block = pager_.create(size);
+    blocks_.push_back(&block);
+    fill(block, seed);
+    return block;
+  }
+  void destroy(Block& block) {
+    blocks_.erase(std::find(blocks_.begin(), blocks_.end(), &block));
+    pager_.destroy(block);
+  }
+
+  /// As an op with one argument does.
+  void write(Block& block, std::uint64_t seed) {
+    PinSet op(pager_, Temporaries::kKeep);
+    op.see(block, Access::kWrite);
+    op.admit();
+    fill(block, seed);
+  }
+  bool holds(Block& block, std::uint64_t seed) {
+    PinSet op(pager_, Temporaries::kKeep);
+    op.see(block, Access::kRead);
+    op.admit();
+    return is_filled(block, seed);
+  }
+
+  Statistics counts() { return pager_.statistics(); }
+  base::Bytes witness() const { return arena::resident_size(space_.begin(), space_.end()); }
+
+  void TearDown() override {
+    EXPECT_EQ(counts().pins, 0u);
+    EXPECT_EQ(counts().export_bytes, 0u);
+    EXPECT_EQ(t_state.top, nullptr);
+    while (!blocks_.empty()) destroy(*blocks_.back());
+    const Statistics end = counts();
+    EXPECT_EQ(end.live_blocks, 0u);
+    EXPECT_EQ(end.records, 0u);
+    EXPECT_EQ(end.live_bytes, end.slab_bytes);
+    EXPECT_EQ(end.resident_bytes, end.slab_bytes);
+    EXPECT_EQ(end.spill_bytes, 0u);
+    EXPECT_EQ(end.over_budget_bytes, expected_over_budget_.count());
+    EXPECT_LE(end.peak_bytes, end.budget_bytes + end.over_budget_bytes);
+    EXPECT_LE(witness().count(), end.slab_bytes + end.pooled_bytes);
+  }
+
+  arena::AddressSpace space_;
+  memory::StableBinding binding_{space_};
+  Pager pager_{space_, binding_, std::make_unique<LruPolicy>()};
+  std::vector<Block*> blocks_;  // those alive
+  base::Bytes expected_over_budget_;
+};
+
+struct Tier {
+  const char* name;
+  std::unique_ptr<transfer::Engine> (*make)();
+};
+
+inline constexpr Tier kTiers[] = {
+    {"File", [] { return transfer::make_file_engine(testing::TempDir()); }},
+    {"Ram", [] { return transfer::make_ram_engine(); }},
+};
+
+inline std::string name_of(const testing::TestParamInfo<Tier>& instance) { return instance.param.name; }
+
+}  // namespace tensorpager::pager

@@ -1,0 +1,144 @@
+// Pages that no block uses now: what a steady state costs, what the budget says of them, and the fuzzer's poison.
+#include "pager_fixture.h"
+
+namespace tensorpager::pager {
+namespace {
+
+using namespace base;
+
+class PoolTest : public PagerTest {};
+
+TEST_F(PoolTest, ASteadyStateMakesNoSystemCall) {
+  for (const Bytes budget : {kUnlimited, 12_MiB}) {
+    start(budget);
+    const auto step = [&] {
+      std::vector<Block*> made;
+      for (const Bytes size : {64_KiB, 20_KiB, 3_MiB, 64_KiB, 5_MiB, 1_MiB}) made.push_back(&pager_.create(size));
+      for (Block* block : made) pager_.destroy(*block);
+    };
+    for (int i = 0; i < 3; ++i) step();
+    const std::uint64_t before = counts().system_calls;
+    EXPECT_GT(before, 0u);
+    for (int i = 0; i < 10; ++i) step();
+    EXPECT_EQ(counts().system_calls, before);
+    pager_.stop();
+  }
+}
+
+TEST_F(PoolTest, ABlockTakesTheRangeOfItsSizeThatCameBackLast) {
+  start(kUnlimited);
+  Block& first = make(kBlock, 1);
+  const std::byte* data = first.data;
+  destroy(first);
+  EXPECT_EQ(counts().pooled_bytes, kBlock.count());
+  EXPECT_EQ(make(kBlock, 2).data, data);
+  EXPECT_EQ(counts().pooled_bytes, 0u);
+}
+
+TEST_F(PoolTest, PooledPagesMakeWayUnderTheBudget) {
+  start(4_MiB);
+  destroy(make(3_MiB, 1));
+  EXPECT_EQ(counts().pooled_bytes, (3_MiB).count());
+  make(2_MiB, 2);
+  EXPECT_LE(counts().pooled_bytes, (2_MiB).count());
+  EXPECT_LE(witness(), 4_MiB);
+  EXPECT_EQ(counts().page_outs, 0u) << "nothing was evicted for what a cache held";
+}
+
+TEST_F(PoolTest, PagesOfAnEvictedBlockGoUnderTheNext) {
+  start(room_for(4));
+  for (std::uint64_t i = 0; i < 40; ++i) make(kBlock, i);
+  EXPECT_LE(witness(), room_for(4));
+  for (std::uint64_t i = 0; i < 40; ++i) EXPECT_TRUE(holds(*blocks_[i], i));
+  EXPECT_LE(witness(), room_for(4));
+}
+
+TEST_F(PoolTest, AnUnlimitedBudgetDoesNotKeepAllThatWasEverTouched) {
+  start(kUnlimited);
+  for (std::uint64_t size = 1; size <= 400; ++size) pager_.destroy(pager_.create(Bytes(size << 12) + 1_MiB));
+  EXPECT_LE(counts().pooled_bytes, (64_MiB + 4_MiB).count());
+}
+
+TEST_F(PoolTest, MappingsDoNotGrowWithTheNumberOfEvictions) {
+  start(2_MiB);
+  for (std::uint64_t i = 0; i < 64; ++i) make(Bytes((i % 7 + 1) << 14), i);
+  const auto pass = [&] {
+    for (std::uint64_t i = 0; i < 64; ++i) EXPECT_TRUE(holds(*blocks_[i * 29 % 64], i * 29 % 64));
+  };
+  pass();
+  const std::uint64_t before = counts().mappings;
+  for (int i = 0; i < 20; ++i) pass();
+  EXPECT_LE(counts().mappings, before + 100);
+}
+
+TEST_F(PoolTest, WitnessIsAskedEverySoManyOps) {
+  pager_.start({.budget = kUnlimited, .fuzz = {}, .witness_ops = 4, .curve = false}, transfer::make_ram_engine());
+  for (int op = 0; op < 3; ++op) pager_.at_op_boundary();
+  make(1_MiB, 1);
+  EXPECT_EQ(counts().witness_peak_bytes, 0u);
+  pager_.at_op_boundary();
+  EXPECT_EQ(counts().witness_peak_bytes, (1_MiB).count());
+  EXPECT_EQ(counts().ops, 4u);
+}
+
+TEST_F(PoolTest, TheCurveFollowsLiveAndChargedBytes) {
+  pager_.start({.budget = room_for(2), .fuzz = {}, .witness_ops = 0, .curve = true}, transfer::make_ram_engine());
+  for (std::uint64_t i = 0; i < 4; ++i) {
+    pager_.at_op_boundary();
+    make(kBlock, i);
+  }
+  const std::vector<Curve::Point> curve = pager_.curve();
+  ASSERT_EQ(curve.size(), 4u);
+  for (std::uint64_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(curve[i].op, i + 1);
+    EXPECT_EQ(curve[i].live, room_for(i + 1));
+    EXPECT_LE(curve[i].charged, room_for(2));
+  }
+  EXPECT_EQ(curve[3].charged, room_for(2));
+}
+
+class FuzzTest : public PagerTest {
+ protected:
+  void start_fuzzing(std::uint64_t seed) {
+    pager_.start({.budget = kUnlimited, .fuzz = seed, .witness_ops = 0, .curve = false}, transfer::make_ram_engine());
+  }
+  /// Which of 16 blocks are absent after four op boundaries of two evictions each.
+  std::vector<bool> absent_after(std::uint64_t seed) {
+    start_fuzzing(seed);
+    std::vector<bool> absent;
+    for (std::uint64_t i = 0; i < 16; ++i) make(kBlock, i);
+    for (int op = 0; op < 4; ++op) pager_.at_op_boundary();
+    for (std::uint64_t i = 0; i < 16; ++i) absent.push_back(blocks_[i]->is_absent());
+    EXPECT_EQ(counts().fuzz_page_outs, 8u);
+    for (std::uint64_t i = 0; i < 16; ++i) EXPECT_TRUE(holds(*blocks_[i], i));
+    while (!blocks_.empty()) destroy(*blocks_.back());
+    pager_.stop();
+    return absent;
+  }
+};
+
+TEST_F(FuzzTest, EvictsAtRandomWithoutNeedAndRepeatsWithTheSeed) {
+  const std::vector<bool> first = absent_after(1);
+  EXPECT_EQ(absent_after(1), first);
+  EXPECT_NE(absent_after(2), first);
+}
+
+TEST_F(FuzzTest, NeverEvictsAPinnedBlock) {
+  start_fuzzing(3);
+  PinSet op(pager_, Temporaries::kKeep);
+  Block& block = make(kBlock, 1);
+  for (int i = 0; i < 100; ++i) pager_.at_op_boundary();
+  EXPECT_FALSE(block.is_absent());
+  EXPECT_EQ(counts().fuzz_page_outs, 0u);
+}
+
+TEST_F(FuzzTest, ShowsStaleAccessByPoison) {
+  start_fuzzing(4);
+  destroy(make(kBlock, 1));
+  const Block& reused = pager_.create(kBlock);
+  blocks_.push_back(const_cast<Block*>(&reused));
+  EXPECT_TRUE(std::all_of(reused.data, reused.data + kBlock.count(), [](std::byte b) { return b == std::byte{0xFF}; }));
+}
+
+}  // namespace
+}  // namespace tensorpager::pager
