@@ -1,7 +1,10 @@
 // Threads under a budget that holds what they pin at one time and little more. Each looks at its own blocks, and at one
 // that all of them read; whatever one brings in, another's block must leave.
 #include <atomic>
+#include <chrono>
+#include <functional>
 #include <random>
+#include <string>
 #include <thread>
 
 #include "pager_fixture.h"
@@ -10,6 +13,31 @@ namespace tensorpager::pager {
 namespace {
 
 using namespace base;
+
+/// The RAM tier, with a guest that runs after each copy out and before the page-out goes on.
+class DelayingEngine final : public transfer::Engine {
+ public:
+  explicit DelayingEngine(std::function<void()> guest) : guest_(std::move(guest)) {}
+
+  transfer::Slot reserve(Bytes bytes) override { return ram_->reserve(bytes); }
+  void release(const transfer::Slot& slot) noexcept override { ram_->release(slot); }
+  transfer::Ticket submit_page_out(std::span<const std::byte> from, const transfer::Slot& slot, Bytes at) override {
+    const transfer::Ticket ticket = ram_->submit_page_out(from, slot, at);
+    guest_();
+    return ticket;
+  }
+  transfer::Ticket submit_page_in(const transfer::Slot& slot, Bytes at, std::span<std::byte> to) override {
+    return ram_->submit_page_in(slot, at, to);
+  }
+  void wait(transfer::Ticket ticket) override { ram_->wait(ticket); }
+  void after_fork(bool in_child) override { ram_->after_fork(in_child); }
+  Bytes reserved() const override { return ram_->reserved(); }
+  std::string name() const override { return "delaying"; }
+
+ private:
+  std::unique_ptr<transfer::Engine> ram_ = transfer::make_ram_engine();
+  std::function<void()> guest_;
+};
 
 class RaceTest : public PagerTest {
  protected:
@@ -109,6 +137,28 @@ TEST_F(RaceTest, DirectAccessesAreServedWhileOthersPage) {
   EXPECT_EQ(wrong_, 0);
   EXPECT_GT(passes, 10);
   EXPECT_GT(counts().faults, 10u);
+}
+
+// Between the copy and the end of the page-out another thread writes: it must wait until the block is back.
+TEST_F(RaceTest, ADirectWriteAfterTheCopyIsNotLost) {
+  std::atomic<bool> copied{false};
+  std::atomic<bool> written{false};
+  const auto guest = [&] {
+    copied = true;
+    for (int i = 0; i < 50 && !written; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    EXPECT_FALSE(written) << "written to pages that are on their way out";
+  };
+  start(1_MiB, std::make_unique<DelayingEngine>(guest));
+  Block& block = make(kBlock, 1);
+  std::thread writer([&] {
+    while (!copied) std::this_thread::yield();
+    fill(block, 2);
+    written = true;
+  });
+  pager_.page_out_all();
+  writer.join();
+  EXPECT_TRUE(is_filled(block, 2));
+  EXPECT_EQ(counts().faults, 1u);
 }
 
 // A block dies on one thread while another, which pinned it, lets go of it: exactly one of them forgets the record.

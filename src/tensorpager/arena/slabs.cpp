@@ -27,6 +27,7 @@ std::uint32_t most_kept(std::size_t block_size) {
 /// The lists of this thread, and which Slabs they belong to (tests make several; a program has one).
 [[gnu::tls_model("initial-exec")]] constinit thread_local void* t_lists = nullptr;
 [[gnu::tls_model("initial-exec")]] constinit thread_local Slabs* t_owner = nullptr;
+[[gnu::tls_model("initial-exec")]] constinit thread_local bool t_ended = false;  // the thread's lists are gone for good
 
 }  // namespace
 
@@ -36,11 +37,12 @@ struct SlabThreadExit {
     auto* lists = static_cast<Slabs::ThreadLists*>(t_lists);
     Slabs* owner = t_owner;
     t_lists = nullptr;
-    ended = true;
+    t_ended = true;
     if (owner != nullptr && lists != nullptr) owner->adopt(*lists);
     delete lists;
   }
-  bool ended = false;
+  void arm() { armed = true; }  // any use makes it, so that it ends with the thread
+  bool armed = false;
 };
 
 namespace {
@@ -64,7 +66,8 @@ Slabs::Slabs(ChunkSource source) : source_(std::move(source)) {
 Slabs::ThreadLists* Slabs::lists_of_this_thread() {
   if (t_owner == this && t_lists != nullptr) [[likely]]
     return static_cast<ThreadLists*>(t_lists);
-  if (t_exit.ended) return nullptr;
+  if (t_ended) return nullptr;
+  t_exit.arm();
   if (t_lists != nullptr && t_owner != nullptr) {
     t_owner->adopt(*static_cast<ThreadLists*>(t_lists));
     delete static_cast<ThreadLists*>(t_lists);

@@ -29,7 +29,7 @@ class IoError : public std::runtime_error {
 };
 
 /// What is pinned together with what is asked for does not fit, whatever is evicted.
-/// Raised before any state changed: the caller may free memory and go on.
+/// Raised before any contents changed: the caller may free memory and go on.
 class OverBudget : public std::runtime_error {
  public:
   OverBudget(Bytes asked, Bytes pinned, Bytes budget);

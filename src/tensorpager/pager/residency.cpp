@@ -99,6 +99,11 @@ void Pager::release_slot(Block& block) {
 
 void Pager::admit(PinSet& pins) {
   auto& misses = pins.misses_;
+  // Whatever comes, they are dealt with once.
+  struct Clear {
+    decltype(misses)& list;
+    ~Clear() { list.clear(); }
+  } const clear{misses};
   const Lock lock(*this);
   // The same storage may come twice, once read and once written: the write counts.
   std::sort(misses.begin(), misses.end(),
@@ -125,7 +130,6 @@ void Pager::admit(PinSet& pins) {
     page_in(*miss->block, miss->access);
     pin(*miss->block, miss->access);
   }
-  misses.clear();
   note_curve();
 }
 
