@@ -6,6 +6,18 @@ namespace tensorpager::intercept {
 
 Target g_target;
 
+namespace {
+
+void collect(std::vector<at::TensorBase>& tensors, const c10::IValue& value) {
+  if (value.isTensor()) {
+    tensors.push_back(value.toTensor());
+  } else if (value.isList()) {
+    for (const c10::IValue& element : value.toListRef()) collect(tensors, element);
+  }
+}
+
+}  // namespace
+
 std::string describe_call(const char* op, c10::ArrayRef<at::TensorBase> tensors) {
   constexpr std::size_t kMostTensors = 8;
   std::ostringstream text;
@@ -21,6 +33,12 @@ std::string describe_call(const char* op, c10::ArrayRef<at::TensorBase> tensors)
   }
   text << ')';
   return text.str();
+}
+
+std::string describe_call(const char* op, c10::ArrayRef<c10::IValue> arguments) {
+  std::vector<at::TensorBase> tensors;
+  for (const c10::IValue& argument : arguments) collect(tensors, argument);
+  return describe_call(op, tensors);
 }
 
 void throw_out_of_memory(const std::string& call, const std::string& shortage) {

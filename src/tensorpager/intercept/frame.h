@@ -26,6 +26,7 @@ extern Target g_target;
 
 /// `aten::mm(float32[64, 32], float32[32, 16])`, for errors.
 std::string describe_call(const char* op, c10::ArrayRef<at::TensorBase> tensors);
+std::string describe_call(const char* op, c10::ArrayRef<c10::IValue> arguments);
 
 /// torch's out-of-memory error, with the op and what it needs. Sees an error of the allocator below, or of admission.
 [[noreturn]] void throw_out_of_memory(const std::string& call, const std::string& shortage);

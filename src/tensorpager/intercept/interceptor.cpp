@@ -15,20 +15,11 @@
 namespace tensorpager::intercept {
 namespace {
 
-void collect(std::vector<at::TensorBase>& tensors, const c10::IValue& value) {
-  if (value.isTensor()) {
-    tensors.push_back(value.toTensor());
-  } else if (value.isList()) {
-    for (const c10::IValue& element : value.toListRef()) collect(tensors, element);
-  }
-}
-
 /// The arguments are still on the stack where a kernel was called unboxed, which all kernels that allocate are.
 std::string describe(const OpInfo& info, const torch::jit::Stack& stack, std::size_t first) {
-  std::vector<at::TensorBase> tensors;
-  if (stack.size() >= first + info.arguments)
-    for (std::size_t i = 0; i < info.arguments; ++i) collect(tensors, stack[first + i]);
-  return describe_call(info.name.c_str(), tensors);
+  const bool is_there = stack.size() >= first + info.arguments;
+  return describe_call(info.name.c_str(),
+                       c10::ArrayRef<c10::IValue>(stack.data() + first, is_there ? info.arguments : 0));
 }
 
 }  // namespace

@@ -41,14 +41,6 @@ std::vector<Bytes> item_bytes(c10::ArrayRef<c10::IValue> arguments) {
   return bytes;
 }
 
-std::string describe(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments) {
-  std::vector<at::TensorBase> tensors;
-  for (const c10::IValue& argument : arguments)
-    if (argument.isTensorList())
-      for (const at::Tensor& tensor : argument.toTensorVector()) tensors.push_back(tensor);
-  return describe_call(info.name.c_str(), tensors);
-}
-
 }  // namespace
 
 bool is_list_op(const c10::FunctionSchema& schema) {
@@ -68,9 +60,9 @@ bool run_in_parts(const c10::OperatorHandle& op, const OpInfo& info, c10::Dispat
   const std::uint64_t budget = g_target.pager->budget().count();
   if (bytes.size() < 2 || total.count() <= budget / kWholeShare) return false;
 
+  const auto describe = [&] { return describe_call(info.name.c_str(), c10::ArrayRef<c10::IValue>(arguments)); };
   const Bytes largest = *std::max_element(bytes.begin(), bytes.end());
-  if (const auto shortage = g_target.pager->shortage_for(largest))
-    throw_out_of_memory(describe(info, arguments), shortage->what());
+  if (const auto shortage = g_target.pager->shortage_for(largest)) throw_out_of_memory(describe(), shortage->what());
 
   torch::jit::drop(*stack, info.arguments);
   for (std::size_t begin = 0, end = 0; begin < bytes.size(); begin = end) {
@@ -82,7 +74,7 @@ bool run_in_parts(const c10::OperatorHandle& op, const OpInfo& info, c10::Dispat
     Frame frame;
     for (const OpInfo::Argument& argument : info.tensor_arguments)
       frame.see(part_stack[argument.index], argument.access);
-    frame.run([&] { op.redispatchBoxed(after_key(keys), &part_stack); }, [&] { return describe(info, arguments); });
+    frame.run([&] { op.redispatchBoxed(after_key(keys), &part_stack); }, describe);
   }
   return true;
 }
