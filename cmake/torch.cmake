@@ -11,7 +11,7 @@ add_library(torch_cpu INTERFACE)
 target_include_directories(torch_cpu SYSTEM INTERFACE ${TORCH_DIR}/include ${TORCH_DIR}/include/torch/csrc/api/include)
 set_target_properties(torch_cpu PROPERTIES INTERFACE_LINK_LIBRARIES "-L${TORCH_DIR}/lib;-ltorch_cpu;-lc10")
 
-tensorpager_module(memory SOURCES torch_allocator.cpp USES memory_stable)
+tensorpager_module(memory SOURCES torch_allocator.cpp torch_storages.cpp USES memory_stable)
 tensorpager_module(intercept
   SOURCES collectives.cpp fallthrough.cpp foreign.cpp frame.cpp hot_ops.cpp interceptor.cpp list_ops.cpp op_info.cpp tensors.cpp
   USES arena pager)

@@ -43,7 +43,7 @@ def _wrap_kernels(core) -> None:
                 if not core.active():
                     return kernel(*arguments)
                 return core.call_pinned(
-                    kernel, arguments, [(arguments[n].data_ptr(), written) for n, written in tensors]
+                    kernel, arguments, [(arguments[n].untyped_storage()._cdata, written) for n, written in tensors]
                 )
 
             return call

@@ -1,8 +1,9 @@
-"""Memory that leaves torch: what a system call is handed must be resident, because the kernel does not fault for us.
+"""Memory that leaves torch: what a system call or an importer is handed must be resident and stay where it is.
 
-The fault handler serves every read and write from user code. A system call on an evicted buffer fails with EFAULT instead, so an array from
-`Tensor.numpy()` or `__array__`, and a DLPack capsule, keep their block resident for as long as they live; storage file methods do so
-while they run. Two places replace our fault handler; it is put back after them. A raw `data_ptr()` needs nothing: the address is stable.
+Under the stable binding the fault handler serves every read and write from user code, but a system call on an evicted buffer fails with
+EFAULT. So an array from `Tensor.numpy()` or `__array__`, and a DLPack capsule, keep their block resident for as long as they live; storage file
+methods do so while they run. Two places replace our fault handler; it is put back after them. A raw `data_ptr()` needs nothing there: the
+address is stable. What the rebinding binding needs on top is in _guards.
 """
 
 from __future__ import annotations
@@ -20,26 +21,20 @@ def install(core) -> None:
     import torch
     from torch.utils.data._utils import signal_handling
 
+    from tensorpager import _guards
+
     def pinned_while_alive(export):
         @functools.wraps(export)
         def wrapper(tensor, *args, **kwargs):
-            array = export(tensor, *args, **kwargs)
-            # An array that shares memory has the tensor as its base, and so has every view of it.
-            base = getattr(array, "base", None)
-            if isinstance(base, torch.Tensor):
-                token = core.pin_export(base.data_ptr())
-                if token:
-                    weakref.finalize(base, core.unpin_export, token).atexit = False
-            return array
-
-        return wrapper
-
-    def pinned_during(method):
-        @functools.wraps(method)
-        def wrapper(storage, *args, **kwargs):
-            token = core.pin_export(storage.data_ptr()) if storage.device.type == "cpu" else 0
+            token = pin(core, tensor)
             try:
-                return method(storage, *args, **kwargs)
+                array = export(tensor, *args, **kwargs)
+                # An array that shares memory has the tensor as its base, and so has every view of it.
+                base = getattr(array, "base", None)
+                if token and isinstance(base, torch.Tensor):
+                    weakref.finalize(base, core.unpin_export, token).atexit = False
+                    token = 0
+                return array
             finally:
                 core.unpin_export(token)
 
@@ -48,8 +43,7 @@ def install(core) -> None:
     def pinned_record(write_record):
         @functools.wraps(write_record)
         def wrapper(writer, name, data, size):
-            is_storage = isinstance(data, torch.UntypedStorage) and data.device.type == "cpu"
-            token = core.pin_export(data.data_ptr()) if is_storage else 0
+            token = pin(core, data) if isinstance(data, torch.UntypedStorage) else 0
             try:
                 return write_record(writer, name, data, size)
             finally:
@@ -66,17 +60,22 @@ def install(core) -> None:
 
         return wrapper
 
-    _replace(torch.Tensor, "numpy", pinned_while_alive)
-    _replace(torch.Tensor, "__array__", pinned_while_alive)
-    _replace(torch.Tensor, "__dlpack__", lambda export: _dlpack(core, export))
+    replace(torch.Tensor, "numpy", pinned_while_alive)
+    replace(torch.Tensor, "__array__", pinned_while_alive)
+    replace(torch.Tensor, "__dlpack__", lambda export: _dlpack(core, export))
     for name in ("_write_file", "_set_from_file"):
-        _replace(torch.UntypedStorage, name, pinned_during)
-    _replace(torch._C.PyTorchFileWriter, "write_record", pinned_record)
-    _replace(signal_handling, "_set_worker_signal_handlers", handler_afterwards)
-    _replace(faulthandler, "enable", handler_afterwards)
+        replace(torch.UntypedStorage, name, lambda method: pinned_during(core, method))
+    replace(torch._C.PyTorchFileWriter, "write_record", pinned_record)
+    replace(signal_handling, "_set_worker_signal_handlers", handler_afterwards)
+    replace(faulthandler, "enable", handler_afterwards)
+    if core.rebinds():
+        _guards.install(core)
 
 
 def uninstall() -> None:
+    from tensorpager import _guards
+
+    _guards.uninstall()
     while _undo:
         owner, name, own = _undo.pop()
         if own is None:
@@ -85,9 +84,33 @@ def uninstall() -> None:
             setattr(owner, name, own)
 
 
-def _replace(owner, name: str, make) -> None:
+def replace(owner, name: str, make) -> None:
+    """owner.name becomes make(owner.name), until `uninstall`."""
     _undo.append((owner, name, vars(owner).get(name)))  # not what getattr() gives: that may be bound already
     setattr(owner, name, make(getattr(owner, name)))
+
+
+def pin(core, thing) -> int:
+    """Keeps the block of a tensor or storage resident until `core.unpin_export(token)`; 0 where there is no block of ours."""
+    if thing.device.type != "cpu":
+        return 0
+    try:
+        storage = thing if hasattr(thing, "_share_fd_cpu_") else thing.untyped_storage()
+    except (RuntimeError, NotImplementedError):
+        return 0  # sparse, opaque and wrapping tensors have none
+    return core.pin_storage(storage._cdata)
+
+
+def pinned_during(core, method):
+    @functools.wraps(method)
+    def wrapper(thing, *args, **kwargs):
+        token = pin(core, thing)
+        try:
+            return method(thing, *args, **kwargs)
+        finally:
+            core.unpin_export(token)
+
+    return wrapper
 
 
 def _dlpack(core, export):
@@ -95,9 +118,13 @@ def _dlpack(core, export):
 
     @functools.wraps(export)
     def wrapper(tensor, *args, **kwargs):
-        capsule = export(tensor, *args, **kwargs)
-        if tensor.device.type == "cpu":
-            core.pin_capsule(capsule)
-        return capsule
+        token = pin(core, tensor)
+        try:
+            capsule = export(tensor, *args, **kwargs)
+            if token:
+                core.pin_capsule(capsule)
+            return capsule
+        finally:
+            core.unpin_export(token)
 
     return wrapper

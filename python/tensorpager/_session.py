@@ -45,13 +45,20 @@ class Session:
 
 
 def enable(
-    budget: int | str | None = None, spill: str | None = None, fuzz: int | None = None, *, quiet: bool | None = None
+    budget: int | str | None = None,
+    spill: str | None = None,
+    fuzz: int | None = None,
+    binding: str | None = None,
+    *,
+    quiet: bool | None = None,
 ) -> Session:
     """Charges and pages what this process allocates from now on, on the CPU.
 
     budget: bytes, or a size such as ``"2GiB"``, ``"500MB"``, ``"25%"`` (of RAM), ``"unlimited"``. Default: TENSORPAGER_BUDGET.
     spill: a directory for paged-out bytes, or ``"ram"``. Default: TENSORPAGER_SPILL, else the temporary directory.
     fuzz: seed of random evictions at every op, for testing.
+    binding: ``"stable"``: a tensor keeps its address; ``"rebinding"``: one arena of exactly the budget, as on a GPU. Default:
+        TENSORPAGER_BINDING, else stable. One process keeps to one binding.
     quiet: True keeps it from saying, in one line on standard error, how many bytes of tensors were made before and are therefore
         outside the budget. Default: TENSORPAGER_QUIET.
 
@@ -59,7 +66,7 @@ def enable(
     where this build was made for another Python or torch. An op that does not fit raises ``torch.OutOfMemoryError``.
     """
     core = _core()
-    options = {"BUDGET": budget, "SPILL": spill, "FUZZ": fuzz}
+    options = {"BUDGET": budget, "SPILL": spill, "FUZZ": fuzz, "BINDING": binding}
     before = _tensor_bytes()
     core.enable({f"TENSORPAGER_{name}": str(value) for name, value in options.items() if value is not None})
     global _started_with_foreign_bytes

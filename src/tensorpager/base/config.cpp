@@ -22,6 +22,12 @@ bool parse_switch(std::string_view text) {
   throw InvalidArgument("'" + std::string(text) + "' is neither 1 nor 0");
 }
 
+BindingKind parse_binding(std::string_view text) {
+  if (text == "stable") return BindingKind::kStable;
+  if (text == "rebinding") return BindingKind::kRebinding;
+  throw InvalidArgument("'" + std::string(text) + "' is neither stable nor rebinding");
+}
+
 struct Variable {
   const char* name;
   void (*read)(Config&, std::string_view);
@@ -30,6 +36,7 @@ struct Variable {
 constexpr Variable kVariables[] = {
     {"TENSORPAGER_BUDGET", [](Config& c, std::string_view t) { c.budget = parse_size(t, physical_memory()); }},
     {"TENSORPAGER_SPILL", [](Config& c, std::string_view t) { c.spill = t; }},
+    {"TENSORPAGER_BINDING", [](Config& c, std::string_view t) { c.binding = parse_binding(t); }},
     {"TENSORPAGER_STATS", [](Config& c, std::string_view t) { c.stats = t; }},
     {"TENSORPAGER_QUIET", [](Config& c, std::string_view t) { c.quiet = parse_switch(t); }},
     {"TENSORPAGER_FUZZ", [](Config& c, std::string_view t) { c.fuzz = parse_count(t); }},

@@ -15,9 +15,13 @@ namespace tensorpager::base {
 /// state, batch sizes), and evicting them gains nothing. FACTS measured the cures at 4 KiB and 5056 B.
 inline constexpr Bytes kMinPagedBytes = 16_KiB;
 
+/// How a block that comes back is put under its storage: where it was, or anywhere in one arena.
+enum class BindingKind : std::uint8_t { kStable, kRebinding };
+
 struct Config {
   Bytes budget = kUnlimited;          // TENSORPAGER_BUDGET: hard limit on charged bytes
   std::string spill;                  // TENSORPAGER_SPILL: a directory, or `ram`; empty: the temporary directory
+  BindingKind binding = BindingKind::kStable;  // TENSORPAGER_BINDING: stable or rebinding
   std::string stats;                  // TENSORPAGER_STATS: file that gets the statistics at exit; empty: none
   bool quiet = false;                 // TENSORPAGER_QUIET=1: no line at exit
   std::optional<std::uint64_t> fuzz;  // TENSORPAGER_FUZZ: seed of random evictions at every op boundary

@@ -28,11 +28,12 @@ class IoError : public std::runtime_error {
   int error_number_;
 };
 
-/// What is pinned together with what is asked for does not fit, whatever is evicted.
+/// What is pinned together with what is asked for does not fit, whatever is evicted; or it does, but not in one piece.
 /// Raised before any contents changed: the caller may free memory and go on.
 class OverBudget : public std::runtime_error {
  public:
-  OverBudget(Bytes asked, Bytes pinned, Bytes budget);
+  /// `largest_place`: the largest piece that eviction could free, where blocks share one arena.
+  OverBudget(Bytes asked, Bytes pinned, Bytes budget, Bytes largest_place = kUnlimited);
   Bytes asked() const { return asked_; }    // bytes that were wanted now
   Bytes pinned() const { return pinned_; }  // bytes that cannot be evicted now
   Bytes budget() const { return budget_; }  // the limit

@@ -23,7 +23,7 @@ namespace tensorpager::cli {
 namespace {
 
 struct RunOptions {
-  std::string budget, spill, stats, fuzz;
+  std::string budget, spill, binding, stats, fuzz;
   bool quiet = false;
 };
 
@@ -64,6 +64,7 @@ void run(const RunOptions& options, const Program& program) {
     export_option("TENSORPAGER_SPILL",
                   options.spill == "ram" ? options.spill : std::filesystem::absolute(options.spill).string());
   export_option("TENSORPAGER_BUDGET", options.budget);
+  export_option("TENSORPAGER_BINDING", options.binding);
   export_option("TENSORPAGER_FUZZ", options.fuzz);
   if (options.quiet) export_option("TENSORPAGER_QUIET", "1");
   const char* budget = std::getenv("TENSORPAGER_BUDGET");
@@ -99,6 +100,9 @@ void add_run_command(CLI::App& app, const Program& program) {
   verb->add_option(
       "--spill", options->spill,
       "Where paged-out bytes go: a directory (default: the temporary directory), or ram [TENSORPAGER_SPILL]");
+  verb->add_option("--binding", options->binding,
+                   "stable: a tensor keeps its address; rebinding: one arena of exactly the budget, as on a GPU "
+                   "[TENSORPAGER_BINDING]");
   verb->add_option("--stats", options->stats, "Write the statistics to this file at exit, as JSON [TENSORPAGER_STATS]");
   verb->add_option("--fuzz", options->fuzz,
                    "Evict at random at every op, from this seed: a test of Tensorpager, slow [TENSORPAGER_FUZZ]");

@@ -18,9 +18,10 @@ namespace tensorpager::intercept {
 struct Target {
   pager::Pager* pager = nullptr;
   const arena::AddressSpace* space = nullptr;
+  c10::DeleterFnPtr claimed = nullptr;  // see BlockFinder
   bool active = false;  // false: calls pass through
 
-  BlockFinder finder() const { return {*pager, *space}; }
+  BlockFinder finder() const { return {*pager, *space, claimed}; }
 };
 extern Target g_target;
 
@@ -61,9 +62,14 @@ class Frame {
 
   /// R1: results stay pinned in the op that called this one. False where nobody would keep them.
   bool hands_results_up() const { return pins_.parent() != nullptr && pins_.parent()->keeps_temporaries(); }
+  /// Whether results must be looked at: to hand them up, or because their storages claim their blocks now.
+  bool wants_results() const { return hands_results_up() || g_target.claimed != nullptr; }
   template <typename Value>
-  void hand_up(const Value& value) {
-    const auto keep = [&](pager::Block& block) { pins_.parent()->keep(block); };
+  void take_result(const Value& value) {
+    const bool keeps = hands_results_up();
+    const auto keep = [&](pager::Block& block) {
+      if (keeps) pins_.parent()->keep(block);
+    };
     if constexpr (std::is_base_of_v<at::TensorBase, Value>)
       g_target.finder().in_tensor(value, keep);
     else

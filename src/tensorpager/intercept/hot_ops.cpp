@@ -40,11 +40,11 @@ void collect(std::vector<at::TensorBase>& tensors, const Argument& argument) {
 }
 
 template <typename Result>
-void hand_up_result(Frame& frame, const Result& result) {
+void take_results(Frame& frame, const Result& result) {
   if constexpr (std::is_same_v<Result, at::Tensor>) {
-    frame.hand_up(result);
+    frame.take_result(result);
   } else if constexpr (requires { std::tuple_size<Result>::value; }) {
-    std::apply([&](const auto&... parts) { (hand_up_result(frame, parts), ...); }, result);
+    std::apply([&](const auto&... parts) { (take_results(frame, parts), ...); }, result);
   }
 }
 
@@ -67,7 +67,7 @@ struct Kernel<Op, Result(Arguments...)> {
     decltype(auto) result = frame.run(
         [&]() -> decltype(auto) { return Op::redispatch(after_key(keys), std::forward<Arguments>(arguments)...); },
         describe);
-    if (frame.hands_results_up()) hand_up_result(frame, result);
+    if (frame.wants_results()) take_results(frame, result);
     return static_cast<Result>(result);
   }
 };

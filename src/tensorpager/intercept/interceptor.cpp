@@ -44,19 +44,26 @@ void run_boxed(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::j
       op.redispatchBoxed(after_key(keys), stack);
   };
   frame.run(run, [&] { return describe(info, *stack, first); });
-  if (info.returns_tensors && frame.hands_results_up())
-    for (const c10::IValue& result : torch::jit::last(*stack, info.returns)) frame.hand_up(result);
+  if (info.returns_tensors && frame.wants_results())
+    for (const c10::IValue& result : torch::jit::last(*stack, info.returns)) frame.take_result(result);
 }
 
-void install(pager::Pager& pager, const arena::AddressSpace& space) {
+void install(pager::Pager& pager, const arena::AddressSpace& space, c10::DeleterFnPtr claimed) {
   g_target.pager = &pager;
   g_target.space = &space;
+  g_target.claimed = claimed;
   // Leaked: threads may be inside our kernels until the process ends.
   auto* all = new torch::Library(torch::Library::IMPL, "_", kKey, __FILE__, __LINE__);
   all->fallback(torch::CppFunction::makeFromBoxedFunction<&run_boxed>());
   auto* aten = new torch::Library(torch::Library::IMPL, "aten", kKey, __FILE__, __LINE__);
   register_fallthroughs(*aten);
   register_hot_ops(*aten);
+}
+
+pager::Block* find_block(c10::StorageImpl& storage) {
+  pager::Block* found = nullptr;
+  g_target.finder().in_storage(storage, [&](pager::Block& block) { found = &block; });
+  return found;
 }
 
 void set_active(bool active) { g_target.active = active; }

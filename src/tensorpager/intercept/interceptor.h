@@ -10,14 +10,18 @@
 namespace c10 {
 class OperatorHandle;
 class DispatchKeySet;
+struct StorageImpl;
 }  // namespace c10
 
 namespace tensorpager::intercept {
 
-/// Registers our kernels with torch; once in a process. Both objects must live for ever.
-void install(pager::Pager& pager, const arena::AddressSpace& space);
+/// Registers our kernels with torch; once in a process. Both objects must live for ever. `claimed`: see BlockFinder.
+void install(pager::Pager& pager, const arena::AddressSpace& space, void (*claimed)(void*));
 /// The kernel behind every op that has no unboxed one of ours.
 void run_boxed(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack);
+
+/// The block behind a storage; null where there is none of ours.
+pager::Block* find_block(c10::StorageImpl& storage);
 
 /// Whether calls are seen, or pass through.
 void set_active(bool active);

@@ -17,7 +17,10 @@ namespace tensorpager::intercept {
 
 class BlockFinder {
  public:
-  BlockFinder(pager::Pager& pager, const arena::AddressSpace& space) : pager_(pager), space_(space) {}
+  /// `claimed`: the deleter of storages whose context is their block (the rebinding binding); null where blocks keep
+  /// their address.
+  BlockFinder(pager::Pager& pager, const arena::AddressSpace& space, c10::DeleterFnPtr claimed)
+      : pager_(pager), space_(space), claimed_(claimed) {}
 
   /// Calls `visit(block)` for each block behind the tensor; nothing for undefined, meta, fake, small and foreign ones.
   template <typename Visit>
@@ -29,15 +32,30 @@ class BlockFinder {
       return;
     }
     c10::StorageImpl* storage = impl->unsafe_storage().unsafeGetStorageImpl();
-    if (storage == nullptr) return;
-    const void* data = storage->_mutable_data_ptr_no_checks().get();
+    if (storage != nullptr) in_storage(*storage, visit);
+  }
+
+  template <typename Visit>
+  void in_storage(c10::StorageImpl& storage, Visit&& visit) const {
+    const c10::DataPtr& pointer = storage._mutable_data_ptr_no_checks();
+    if (claimed_ != nullptr && pointer.get_deleter() == claimed_) {
+      auto& block = *static_cast<pager::Block*>(pointer.get_context());
+      if (block.holder != &storage) [[unlikely]]
+        pager_.claim(block, &storage);
+      visit(block);
+      return;
+    }
+    const void* data = pointer.get();
     if (!space_.contains(data)) {
       if (data != nullptr) [[unlikely]]
-        note_foreign(*storage);
+        note_foreign(storage);
       return;
     }
     if (space_.is_slab(data)) return;
-    if (pager::Block* block = pager_.find(data)) visit(*block);
+    pager::Block* block = pager_.find(data);
+    if (block == nullptr) return;
+    if (claimed_ != nullptr) pager_.claim(*block, &storage);
+    visit(*block);
   }
 
   template <typename Visit>
@@ -57,6 +75,7 @@ class BlockFinder {
  private:
   pager::Pager& pager_;
   const arena::AddressSpace& space_;
+  c10::DeleterFnPtr claimed_;
 };
 
 }  // namespace tensorpager::intercept

@@ -7,6 +7,7 @@
 
 #include "tensorpager/base/config.h"
 #include "tensorpager/base/errors.h"
+#include "tensorpager/memory/torch_storages.h"
 #include "tensorpager/pager/shortage.h"
 
 namespace tensorpager::memory {
@@ -16,27 +17,26 @@ constexpr std::uint8_t kPriority = 255;  // torch keeps the allocator set with t
 
 // Deleters are plain functions, so what they need is static. Set once, by the one allocator of the process.
 pager::Pager* g_pager = nullptr;
-arena::AddressSpace* g_space = nullptr;
 arena::Slabs* g_slabs = nullptr;
 
-void free_block(void* data) { g_pager->destroy(*g_pager->find(data)); }
 void free_small(void* data) { g_slabs->free(data); }
 void free_nothing(void*) {}
 void free_any(void* data) {
   if (data == nullptr) return;
-  if (g_space->is_slab(data))
-    free_small(data);
-  else
+  if (g_pager->find(data) != nullptr)
     free_block(data);
+  else
+    free_small(data);
 }
 
 }  // namespace
 
-TorchAllocator::TorchAllocator(pager::Pager& pager, arena::AddressSpace& space, arena::Slabs& slabs,
-                               void (*thread_observer)())
+void free_block(void* data) { free_known(*g_pager->find(data)); }
+void free_known(pager::Block& block) { g_pager->destroy(block); }
+
+TorchAllocator::TorchAllocator(pager::Pager& pager, arena::Slabs& slabs, void (*thread_observer)())
     : pager_(pager), slabs_(slabs), thread_observer_(thread_observer) {
   g_pager = &pager;
-  g_space = &space;
   g_slabs = &slabs;
 }
 
@@ -67,6 +67,12 @@ c10::DataPtr TorchAllocator::allocate(std::size_t size) {
     pager::note_shortage(error.what());
     TORCH_CHECK_WITH(OutOfMemoryError, false, "Tensorpager: ", error.what());
   }
+}
+
+bool TorchAllocator::is_simple_data_ptr(const c10::DataPtr& pointer) const {
+  const c10::DeleterFnPtr deleter = pointer.get_deleter();
+  return deleter == &free_block || deleter == &TorchStorages::free_claimed || deleter == &free_small ||
+         pointer.get() == pointer.get_context();
 }
 
 c10::DeleterFnPtr TorchAllocator::raw_deleter() const { return &free_any; }

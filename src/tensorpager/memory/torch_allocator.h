@@ -9,17 +9,22 @@
 
 namespace tensorpager::memory {
 
+/// The deleter of a block that is known by its address, as each is at first; and of one that is known itself.
+void free_block(void* data);
+void free_known(pager::Block& block);
+
 class TorchAllocator final : public c10::Allocator {
  public:
   /// Both must live for ever: storages may outlive everything else. `thread_observer` is called on each allocation,
   /// with no lock held: a thread that allocates is one whose ops must be seen.
-  TorchAllocator(pager::Pager& pager, arena::AddressSpace& space, arena::Slabs& slabs, void (*thread_observer)());
+  TorchAllocator(pager::Pager& pager, arena::Slabs& slabs, void (*thread_observer)());
 
   /// Makes this torch's CPU allocator; `uninstall` brings back the one before. What was given out stays served.
   void install();
   void uninstall();
 
   c10::DataPtr allocate(std::size_t size) override;
+  bool is_simple_data_ptr(const c10::DataPtr& pointer) const override;
   c10::DeleterFnPtr raw_deleter() const override;
   void copy_data(void* to, const void* from, std::size_t size) const override;
 

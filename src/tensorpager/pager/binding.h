@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -13,6 +14,9 @@
 #include "tensorpager/pager/block.h"
 
 namespace tensorpager::pager {
+
+/// What a place in the arena is for.
+enum class Place : std::uint8_t { kBlock, kSlab };
 
 class Binding {
  public:
@@ -52,6 +56,35 @@ class Binding {
   virtual void trim_pool(base::Bytes allowance) = 0;
   virtual base::Bytes pooled() const = 0;          // bytes in the pool now
   virtual std::uint64_t system_calls() const = 0;  // made so far to map, move, protect or populate
+
+  // --- bindings whose blocks share one arena, so that room is a matter of places too; the others answer as here
+  virtual bool is_placed() const { return false; }
+  /// The arena is this large from now on. The blocks that reach beyond it must be paged out.
+  virtual std::vector<Block*> set_limit(base::Bytes budget) {
+    static_cast<void>(budget);
+    return {};
+  }
+  /// The blocks to page out so that `charged` bytes find a place; empty where there is one, nothing where pinned blocks
+  /// leave none. `now` is the op index.
+  virtual std::optional<std::vector<Block*>> in_the_way(base::Bytes charged, Place place, std::uint64_t now) {
+    static_cast<void>(charged), static_cast<void>(place), static_cast<void>(now);
+    return std::vector<Block*>();
+  }
+  /// The largest place that paging out could make.
+  virtual base::Bytes largest_run(std::uint64_t now) const {
+    static_cast<void>(now);
+    return base::kUnlimited;
+  }
+  /// The holder (a storage) is told from now on where the block is. False if the block is not the holder's.
+  virtual bool claim(Block& block, void* holder) {
+    static_cast<void>(block), static_cast<void>(holder);
+    return true;
+  }
+  /// Whether the holder still has the block, so that it may be evicted.
+  virtual bool is_claimed(const Block& block) const {
+    static_cast<void>(block);
+    return true;
+  }
 };
 
 }  // namespace tensorpager::pager

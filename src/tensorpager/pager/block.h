@@ -4,6 +4,8 @@
 //   resident --page out--> absent --page in--> resident, clean --first write--> resident
 //   any --storage dies--> dead        (the memory goes back at once; the record waits for the last pin, R7)
 //
+// Under the rebinding binding a block is born unclaimed, and cannot be evicted before its storage is known.
+//
 // Only the pager, holding its lock, sets or clears absent, clean and dead, and it makes a block absent only from a word
 // without pins.
 #pragma once
@@ -23,15 +25,17 @@ enum class Access : std::uint8_t { kRead, kWrite };
 inline constexpr std::uint64_t kAbsent = std::uint64_t{1} << 63;  // the bytes are below
 inline constexpr std::uint64_t kDead = std::uint64_t{1} << 62;    // its storage is gone
 inline constexpr std::uint64_t kClean = std::uint64_t{1} << 61;   // resident, read-only, and the same bytes are below
+inline constexpr std::uint64_t kUnclaimed = std::uint64_t{1} << 60;  // resident, and nobody could be told that it moved
 inline constexpr std::uint64_t kExport = std::uint64_t{1} << 32;  // one pin of a named export
-inline constexpr std::uint64_t kExportMask = (kClean - 1) & ~(kExport - 1);
+inline constexpr std::uint64_t kExportMask = (kUnclaimed - 1) & ~(kExport - 1);
 inline constexpr std::uint64_t kPin = 1;  // one pin of a frame
 inline constexpr std::uint64_t kPinMask = kExport - 1;
 
 struct Block {
   std::atomic<std::uint64_t> word{0};
   std::atomic<std::uint64_t> last_use{0};  // op index
-  std::byte* data = nullptr;
+  std::byte* data = nullptr;     // null while absent under the rebinding binding
+  void* holder = nullptr;        // the storage that claimed it (rebinding)
   base::Bytes size;              // bytes the program asked for
   base::Bytes charged;           // size rounded up to the granule
   transfer::Slot slot;           // valid while absent or clean
@@ -41,7 +45,7 @@ struct Block {
   std::uint64_t state() const { return word.load(std::memory_order_acquire); }
   bool is_absent() const { return (state() & kAbsent) != 0; }
   bool is_clean() const { return (state() & kClean) != 0; }
-  bool is_pinned() const { return (state() & (kPinMask | kExportMask)) != 0; }
+  bool is_pinned() const { return (state() & (kPinMask | kExportMask | kUnclaimed)) != 0; }
 };
 
 }  // namespace tensorpager::pager

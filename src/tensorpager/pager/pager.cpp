@@ -24,7 +24,7 @@ void Pager::start(const Options& options, std::unique_ptr<transfer::Engine> tier
   counts_ = Statistics();
   ledger_.set_budget(options.budget);
   try {
-    make_room(Bytes(0));  // for what is held from an earlier session
+    fit_into_budget();
   } catch (...) {
     page_all_in();
     throw;
@@ -50,8 +50,16 @@ void Pager::stop() {
   page_all_in();
 }
 
+/// For what is held from an earlier session.
+void Pager::fit_into_budget() {
+  for (Block* block : binding_.set_limit(ledger_.budget()))
+    if (!page_out(*block)) throw base::OverBudget(block->charged, pinned_now(), ledger_.budget());
+  if (!binding_.is_placed()) make_room(Bytes(0));
+}
+
 void Pager::page_all_in() {
   ledger_.lift_budget();
+  binding_.set_limit(base::kUnlimited);
   while (!absent_.empty()) page_in(*absent_.back(), Access::kWrite);
   for (std::size_t i = 0; i < policy_->size(); ++i)
     if (policy_->at(i)->is_clean()) make_writable(*policy_->at(i));
@@ -66,11 +74,11 @@ Block& Pager::create(Bytes size) {
   const bool held = holder != nullptr && holder->keeps_temporaries();
   {
     const Lock lock(*this);
-    make_room(block->charged);
+    make_place(block->charged);
     block->data = binding_.acquire(block->charged, ledger_.pool_allowance(block->charged));
     settle_pool();
     ledger_.born(block->charged);
-    if (held) block->word = kPin;
+    block->word = (held ? kPin : 0) | (binding_.is_placed() ? kUnclaimed : 0);
     if (t_state.keeps_allocations) {
       block->word |= kExport;
       export_bytes_ += block->charged.count();
@@ -102,7 +110,7 @@ void Pager::destroy(Block& block) noexcept {
     export_bytes_ -= block.charged.count();
     note_unevictable();
   }
-  space_.set_owner(block.data, nullptr);
+  if (block.data != nullptr) space_.set_owner(block.data, nullptr);
   binding_.release(block);
   ledger_.died(block.charged, resident);
   settle_pool();
@@ -121,13 +129,19 @@ void Pager::forget(Block& block) noexcept {
 
 std::byte* Pager::acquire_slab_chunk(Bytes size) {
   const Lock lock(*this);
-  make_room(size);
+  make_place(size, Place::kSlab);
   std::byte* chunk = binding_.acquire_slab_chunk(size, ledger_.pool_allowance(size));
   settle_pool();
   ledger_.born_in_slab(size);
   note_unevictable();
   note_curve();
   return chunk;
+}
+
+void Pager::claim(Block& block, void* holder) {
+  const Lock lock(*this);
+  if (block.holder != holder && binding_.claim(block, holder))
+    block.word.fetch_and(~kUnclaimed, std::memory_order_release);
 }
 
 Block* Pager::locate(const void* address) const {
@@ -151,7 +165,7 @@ bool Pager::serve_fault(const void* address, FaultKind kind) noexcept {
     if (block->is_absent()) {
       ++counts_.faults;
       try {
-        make_room(block->charged);
+        make_place(block->charged);
       } catch (const std::exception&) {
         ++counts_.faults_over_budget;  // a fault cannot be refused: exceed the budget, which the ledger counts
       }
@@ -179,18 +193,26 @@ bool Pager::serve_fault(const void* address, FaultKind kind) noexcept {
 Block* Pager::pin_export(const void* address) {
   const Lock lock(*this);
   Block* block = locate(address);
-  if (block == nullptr) return nullptr;
-  if (block->is_absent()) {
-    make_room(block->charged);
-    page_in(*block, Access::kWrite);
-  } else if (block->is_clean()) {
-    make_writable(*block);
+  if (block != nullptr) export_locked(*block);
+  return block;
+}
+
+void Pager::pin_export(Block& block) {
+  const Lock lock(*this);
+  export_locked(block);
+}
+
+void Pager::export_locked(Block& block) {
+  if (block.is_absent()) {
+    make_place(block.charged);
+    page_in(block, Access::kWrite);
+  } else if (block.is_clean()) {
+    make_writable(block);
   }
-  if ((block->word.fetch_add(kExport, std::memory_order_acq_rel) & kExportMask) == 0) {
-    export_bytes_ += block->charged.count();
+  if ((block.word.fetch_add(kExport, std::memory_order_acq_rel) & kExportMask) == 0) {
+    export_bytes_ += block.charged.count();
     note_unevictable();
   }
-  return block;
 }
 
 void Pager::unpin_export(Block& block) noexcept {

@@ -58,6 +58,8 @@ class Pager {
   Block* find(const void* first) const { return static_cast<Block*>(space_.owner_at(first)); }
   /// The block that an address lies in; null where it is none of ours.
   Block* find_around(const void* address);
+  /// The storage that holds the block is known from now on (rebinding): it may be evicted.
+  void claim(Block& block, void* holder);
   /// A charged chunk for the slabs. Throws as `create`.
   std::byte* acquire_slab_chunk(base::Bytes size);
 
@@ -107,6 +109,7 @@ class Pager {
   /// Keeps the block at this address resident and writable until `unpin_export`; null where the address is none of
   /// ours. Throws OverBudget, IoError.
   Block* pin_export(const void* address);
+  void pin_export(Block& block);
   void unpin_export(Block& block) noexcept;
 
   // --- all of it
@@ -123,7 +126,11 @@ class Pager {
   class Lock;
 
   Block* locate(const void* address) const;
+  void fit_into_budget();
+  void export_locked(Block& block);
   void make_room(base::Bytes bytes);
+  void make_place(base::Bytes charged, Place place = Place::kBlock);
+  base::Bytes pinned_now() const;
   bool page_out(Block& block);
   void page_in(Block& block, Access access);
   void page_all_in();

@@ -26,8 +26,27 @@ void Pager::make_room(Bytes bytes) {
   }
 }
 
+void Pager::make_place(Bytes charged, Place place) {
+  if (!binding_.is_placed()) return make_room(charged);
+  for (;;) {
+    const std::uint64_t now = clock_.load(std::memory_order_relaxed);
+    const auto in_the_way = binding_.in_the_way(charged, place, now);
+    if (!in_the_way) {
+      const Bytes pinned = pinned_now();
+      floor_ = std::max(floor_.load(), (pinned + charged).count());
+      throw base::OverBudget(charged, pinned, ledger_.budget(), binding_.largest_run(now));
+    }
+    if (in_the_way->empty()) return;
+    for (Block* block : *in_the_way) page_out(*block);  // or it was pinned meanwhile, and the next run is another
+  }
+}
+
 bool Pager::page_out(Block& block) {
   std::uint64_t word = block.state();
+  if ((word & (kAbsent | kUnclaimed)) == 0 && !binding_.is_claimed(block)) {
+    block.word.fetch_or(kUnclaimed);
+    return false;
+  }
   if ((word & ~kClean) != 0 || !block.word.compare_exchange_strong(word, kAbsent)) return false;
   if ((word & kClean) == 0) {
     const base::Stopwatch watch(counts_.stall_seconds);
@@ -124,9 +143,10 @@ void Pager::admit(PinSet& pins) {
     pin(*miss->block, miss->access);
     miss->block = nullptr;
   }
-  make_room(absent);
+  if (!binding_.is_placed()) make_room(absent);
   for (auto miss = misses.begin(); miss != end; ++miss) {
     if (miss->block == nullptr) continue;
+    if (binding_.is_placed()) make_place(miss->block->charged);
     page_in(*miss->block, miss->access);
     pin(*miss->block, miss->access);
   }
@@ -135,11 +155,17 @@ void Pager::admit(PinSet& pins) {
 
 std::optional<base::OverBudget> Pager::shortage_for(Bytes bytes) {
   const Lock lock(*this);
+  const Bytes pinned = pinned_now();
+  if (pinned + bytes <= ledger_.budget()) return std::nullopt;
+  return base::OverBudget(bytes, pinned, ledger_.budget());
+}
+
+/// What cannot be evicted now.
+Bytes Pager::pinned_now() const {
   Bytes pinned = ledger_.slabs();
   for (std::size_t i = 0; i < policy_->size(); ++i)
     if (policy_->at(i)->is_pinned()) pinned += policy_->at(i)->charged;
-  if (pinned + bytes <= ledger_.budget()) return std::nullopt;
-  return base::OverBudget(bytes, pinned, ledger_.budget());
+  return pinned;
 }
 
 void Pager::page_out_all() {

@@ -9,6 +9,7 @@
 #include "tensorpager/base/bytes.h"
 #include "tensorpager/base/config.h"
 #include "tensorpager/base/errors.h"
+#include "tensorpager/intercept/interceptor.h"
 #include "tensorpager/pager/pin_set.h"
 #include "tensorpager/session/session.h"
 
@@ -22,7 +23,7 @@ py::dict report() {
   const Session::Report report = Session::get().report();
   py::dict result;
   result["device"] = "cpu";
-  result["binding"] = "stable";
+  result["binding"] = report.binding;
   result["spill"] = report.spill;
   report.counts.for_each([&](const char* name, auto value) { result[name] = value; });
   result["outside_budget_bytes"] = report.outside_budget_bytes;
@@ -48,8 +49,15 @@ void enable(const std::map<std::string, std::string>& options) {
   Session::get().enable(tensorpager::base::read_config(look_up));
 }
 
-std::uintptr_t pin_export(std::uintptr_t address) {
-  return reinterpret_cast<std::uintptr_t>(Session::get().pager().pin_export(reinterpret_cast<const void*>(address)));
+tensorpager::pager::Block* block_of(std::uintptr_t storage) {
+  return tensorpager::intercept::find_block(*reinterpret_cast<c10::StorageImpl*>(storage));
+}
+
+/// Storages come as Python's `_cdata`.
+std::uintptr_t pin_storage(std::uintptr_t storage) {
+  auto* block = block_of(storage);
+  if (block != nullptr) Session::get().pager().pin_export(*block);
+  return reinterpret_cast<std::uintptr_t>(block);
 }
 
 void unpin_export(std::uintptr_t token) {
@@ -85,14 +93,14 @@ void pin_capsule(const py::capsule& capsule) {
     pin_until_deleted(*capsule.get_pointer<DLManagedTensorVersioned>());
 }
 
-/// function(*arguments) with the blocks at these addresses (and whether each is written) pinned for the call.
+/// function(*arguments) with the blocks of these storages (and whether each is written) pinned for the call.
 py::object call_pinned(const py::object& function, const py::tuple& arguments,
-                       const std::vector<std::pair<std::uintptr_t, bool>>& addresses) {
+                       const std::vector<std::pair<std::uintptr_t, bool>>& storages) {
   using namespace tensorpager::pager;
   Pager& pager = Session::get().pager();
   PinSet pins(pager, Temporaries::kLetGo);
-  for (const auto& [address, written] : addresses)
-    if (Block* block = pager.find_around(reinterpret_cast<const void*>(address)))
+  for (const auto& [storage, written] : storages)
+    if (Block* block = block_of(storage))
       pins.see(*block, written ? Access::kWrite : Access::kRead);
   try {
     pins.admit();
@@ -116,7 +124,11 @@ PYBIND11_MODULE(_core, module) {
   module.def("report", &report);
   module.def("enter_thread", [] { Session::get().enter_thread(); });
   module.def("reinstall_fault_handler", [] { Session::get().reinstall_fault_handler(); });
-  module.def("pin_export", &pin_export);
+  module.def("pin_storage", &pin_storage);
+  // A number that tells live storages of ours apart, whether they are resident or not; 0 for others.
+  module.def("name_of_storage",
+             [](std::uintptr_t storage) { return reinterpret_cast<std::uintptr_t>(block_of(storage)); });
+  module.def("rebinds", [] { return Session::get().rebinds(); });
   module.def("unpin_export", &unpin_export);
   module.def("pin_capsule", &pin_capsule);
   module.def("call_pinned", &call_pinned);

@@ -11,19 +11,35 @@
 #include "tensorpager/intercept/foreign.h"
 #include "tensorpager/intercept/interceptor.h"
 #include "tensorpager/memory/fault_handler.h"
+#include "tensorpager/memory/rebinding_binding.h"
 #include "tensorpager/memory/stable_binding.h"
 #include "tensorpager/memory/torch_allocator.h"
+#include "tensorpager/memory/torch_storages.h"
 #include "tensorpager/pager/lru_policy.h"
 #include "tensorpager/transfer/engine.h"
 
 namespace tensorpager::session {
 
+namespace {
+
+std::unique_ptr<pager::Binding> make_binding(base::BindingKind kind, arena::AddressSpace& space,
+                                             memory::TorchStorages& storages) {
+  if (kind == base::BindingKind::kRebinding) return std::make_unique<memory::RebindingBinding>(space, storages);
+  return std::make_unique<memory::StableBinding>(space);
+}
+
+}  // namespace
+
 struct Session::Parts {
+  explicit Parts(base::BindingKind kind_) : kind(kind_), binding(make_binding(kind, space, storages)) {}
+
+  base::BindingKind kind;
   arena::AddressSpace space;
-  memory::StableBinding binding{space};
-  pager::Pager pager{space, binding, std::make_unique<pager::LruPolicy>()};
+  memory::TorchStorages storages;
+  std::unique_ptr<pager::Binding> binding;
+  pager::Pager pager{space, *binding, std::make_unique<pager::LruPolicy>()};
   arena::Slabs slabs{[this] { return pager.acquire_slab_chunk(arena::Slabs::kChunk); }};
-  memory::TorchAllocator allocator{pager, space, slabs, &intercept::enter_thread};
+  memory::TorchAllocator allocator{pager, slabs, &intercept::enter_thread};
 };
 
 namespace {
@@ -57,10 +73,17 @@ Session& Session::get() {
   return *session;
 }
 
-Session::Session() : parts_(new Parts) {
+void Session::make_parts(base::BindingKind binding) {
+  if (parts_ != nullptr) {
+    if (parts_->kind != binding)
+      throw base::InvalidArgument("the binding cannot change within a process; start another one");
+    return;
+  }
+  parts_ = new Parts(binding);
   g_slabs = &parts_->slabs;
   g_pager = &parts_->pager;
-  intercept::install(parts_->pager, parts_->space);
+  const bool rebinds = binding == base::BindingKind::kRebinding;
+  intercept::install(parts_->pager, parts_->space, rebinds ? &memory::TorchStorages::free_claimed : nullptr);
   memory::set_fault_observer(&intercept::enter_thread);
   pthread_atfork(&before_fork, &after_fork_in_parent, &after_fork_in_child);
 }
@@ -68,6 +91,7 @@ Session::Session() : parts_(new Parts) {
 void Session::enable(const base::Config& config) {
   if (active_) throw base::InvalidArgument("Tensorpager is enabled already; call disable() first");
   std::unique_ptr<transfer::Engine> tier = make_tier(config.spill);
+  make_parts(config.binding);
   spill_ = tier->name();
   parts_->pager.start({.budget = config.budget,
                        .fuzz = config.fuzz,
@@ -75,7 +99,8 @@ void Session::enable(const base::Config& config) {
                        .witness_ops = config.witness_ops,
                        .curve = config.curve},
                       std::move(tier));
-  memory::install_fault_handler(parts_->pager);
+  serves_faults_ = !rebinds() || config.fuzz.has_value();
+  if (serves_faults_) memory::install_fault_handler(parts_->pager);
   intercept::forget_foreign();
   intercept::set_active(true);
   parts_->allocator.install();
@@ -97,11 +122,12 @@ void Session::disable() {
 void Session::enter_thread() { intercept::enter_thread(); }
 
 void Session::reinstall_fault_handler() {
-  if (active_) memory::install_fault_handler(parts_->pager);
+  if (active_ && serves_faults_) memory::install_fault_handler(parts_->pager);
 }
 
 Session::Report Session::report_now() {
-  return {.spill = spill_,
+  return {.binding = rebinds() ? "rebinding" : "stable",
+          .spill = spill_,
           .counts = parts_->pager.statistics(),
           .outside_budget_bytes = intercept::foreign_peak_bytes(),
           .wall_seconds = base::seconds_now() - started_,
@@ -109,6 +135,8 @@ Session::Report Session::report_now() {
 }
 
 Session::Report Session::report() { return active_ ? report_now() : last_; }
+
+bool Session::rebinds() const { return parts_->kind == base::BindingKind::kRebinding; }
 
 pager::Pager& Session::pager() { return parts_->pager; }
 

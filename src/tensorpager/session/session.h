@@ -18,11 +18,13 @@ class Session {
   static Session& get();
 
   /// From here on what this process allocates is charged and paged. Throws InvalidArgument if a session is active
-  /// already, IoError if the spill directory cannot be used.
+  /// already, or an earlier one had the other binding; IoError if the spill directory cannot be used.
   void enable(const base::Config& config);
   /// Pages everything in and lifts the budget. What was counted stays readable.
   void disable();
   bool active() const { return active_; }
+  /// Whether blocks may change their address. Only after the first enable().
+  bool rebinds() const;
 
   /// This thread's ops are seen from now on. A thread is also entered by its first allocation or fault.
   void enter_thread();
@@ -30,6 +32,7 @@ class Session {
   void reinstall_fault_handler();
 
   struct Report {
+    std::string binding;  // stable or rebinding
     std::string spill;  // where paged-out bytes go, for people
     pager::Statistics counts;
     std::uint64_t outside_budget_bytes = 0;  // foreign storages that ops used, the most alive at once
@@ -39,16 +42,20 @@ class Session {
   /// While active, the state now; afterwards, as it was at disable().
   Report report();
 
+  /// Only after the first enable().
   pager::Pager& pager();
 
  private:
   struct Parts;
-  Session();
+  Session() = default;
+
+  void make_parts(base::BindingKind binding);
 
   Report report_now();
 
-  Parts* parts_;
+  Parts* parts_ = nullptr;  // made by the first enable()
   bool active_ = false;
+  bool serves_faults_ = false;  // rebinding: only to count writes that no op announced, under the fuzzer
   double started_ = 0;
   std::string spill_;
   Report last_;

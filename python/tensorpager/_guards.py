@@ -1,0 +1,95 @@
+"""Raw access under the rebinding binding, where an evicted storage has no memory and a block may come back elsewhere.
+
+Methods that read bytes without an op run with their block pinned. A raw `data_ptr()` cannot know how long it is used: its block stays where it
+is until the optimizer step after the next one ends, or for good where no optimizer runs; `tensorpager.pin(tensor)` says it exactly.
+`torch.save` asks for addresses only to tell storages apart, so it gets names and nothing is paged in for them.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+
+# Read or write bytes in C++ without an op. The rest of the storage's methods are made of these and of ops.
+_STORAGE_METHODS = (
+    "__getitem__", "__setitem__", "_byteswap", "_share_fd_cpu_", "_share_filename_cpu_", "fill_", "is_shared", "resize_",
+)  # fmt: skip
+_TENSOR_METHODS = ("tolist", "is_shared", "share_memory_")
+
+_lock = threading.Lock()
+_leases: list[dict[int, int]] = [{}, {}]  # by storage, its pin: those of this window, and those of the window before
+_only_names = threading.local()  # .on: addresses serve as names now
+_hook = None
+
+
+def install(core) -> None:
+    import torch
+    from torch.optim.optimizer import register_optimizer_step_post_hook
+
+    from tensorpager._exports import pin, pinned_during, replace
+
+    def leased(data_ptr):
+        @functools.wraps(data_ptr)
+        def wrapper(thing):
+            if thing.device.type != "cpu":
+                return data_ptr(thing)
+            if getattr(_only_names, "on", False):
+                return core.name_of_storage(_storage(thing)._cdata) or data_ptr(thing)
+            token = pin(core, thing)
+            if token:
+                key = _storage(thing)._cdata
+                with _lock:
+                    old = [window.pop(key) for window in _leases if key in window]
+                    _leases[0][key] = token
+                for pinned in old:
+                    core.unpin_export(pinned)
+            return data_ptr(thing)
+
+        return wrapper
+
+    def names_only(save):
+        @functools.wraps(save)
+        def wrapper(*args, **kwargs):
+            before = getattr(_only_names, "on", False)
+            _only_names.on = True
+            try:
+                return save(*args, **kwargs)
+            finally:
+                _only_names.on = before
+
+        return wrapper
+
+    def end_window(*_):
+        with _lock:
+            over = _leases.pop()
+            _leases.insert(0, {})
+        for token in over.values():
+            core.unpin_export(token)
+
+    for name in _STORAGE_METHODS:
+        replace(torch.UntypedStorage, name, lambda method: pinned_during(core, method))
+    for name in _TENSOR_METHODS:
+        replace(torch.Tensor, name, lambda method: pinned_during(core, method))
+    replace(torch.Tensor, "data_ptr", leased)
+    replace(torch.UntypedStorage, "data_ptr", leased)
+    replace(torch.serialization, "_save", names_only)
+    replace(torch.serialization, "_legacy_save", names_only)
+    global _hook
+    _hook = register_optimizer_step_post_hook(end_window), core
+
+
+def uninstall() -> None:
+    global _hook
+    if _hook is None:
+        return
+    handle, core = _hook
+    _hook = None
+    handle.remove()
+    for window in _leases:
+        for token in window.values():
+            core.unpin_export(token)
+        window.clear()
+
+
+def _storage(thing):
+    return thing if hasattr(thing, "_share_fd_cpu_") else thing.untyped_storage()

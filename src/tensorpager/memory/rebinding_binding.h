@@ -1,0 +1,76 @@
+// The rebinding binding: all blocks share one arena of exactly the budget, and a block that comes back may come back
+// elsewhere, so whatever the program finds it by (a storage) is told its new address. What CUDA will use; on the CPU it
+// proves, with real numerics, that everything the program does goes through ops and guarded accessors.
+//
+// A block can be evicted once a storage has claimed it. Until then its address is all that anybody knows of it: scratch
+// memory, or a tensor that its op has not returned yet.
+#pragma once
+
+#include "tensorpager/arena/address_space.h"
+#include "tensorpager/arena/region.h"
+#include "tensorpager/pager/binding.h"
+
+namespace tensorpager::memory {
+
+/// What the program finds a block by. Called with the pager's lock held.
+class Holders {
+ public:
+  virtual ~Holders() = default;
+  /// From now on this holder is told where the block is. False if it does not own the block.
+  virtual bool claim(pager::Block& block, void* holder) = 0;
+  /// Whether the block's holder still has it. A program may have moved it elsewhere.
+  virtual bool has(const pager::Block& block) const = 0;
+  /// Where the block's bytes are from now on; null: paged out, raw access raises.
+  virtual void set_data(pager::Block& block, std::byte* data) = 0;
+  /// The block died, so its holder is told nothing more.
+  virtual void forget(pager::Block& block) noexcept = 0;
+};
+
+class RebindingBinding final : public pager::Binding {
+ public:
+  /// Both must outlive this. Throws IoError where the arena's addresses cannot be had.
+  RebindingBinding(arena::AddressSpace& space, Holders& holders);
+
+  base::Bytes charge_for(base::Bytes size) const override { return base::round_up(size, base::kPage); }
+  std::byte* acquire(base::Bytes charged, base::Bytes pool_allowance) override;
+  std::byte* acquire_slab_chunk(base::Bytes size, base::Bytes pool_allowance) override;
+  void release(pager::Block& block) noexcept override;
+  void begin_page_out(pager::Block&) override {}
+  void cancel_page_out(pager::Block&) noexcept override {}
+  void unbind(pager::Block& block) override;
+  bool may_unbind() override { return true; }
+  std::vector<arena::Piece> stage(pager::Block& block, base::Bytes pool_allowance) override;
+  void bind(pager::Block& block, std::span<const arena::Piece> pieces, pager::Access access) override;
+  void discard(std::span<const arena::Piece> pieces) noexcept override;
+  void make_writable(pager::Block& block) override;
+  void poison(bool on) override { poison_ = on; }
+  void trim_pool(base::Bytes) override {}
+  base::Bytes pooled() const override { return base::Bytes(0); }
+  std::uint64_t system_calls() const override { return system_calls_; }
+
+  bool is_placed() const override { return true; }
+  std::vector<pager::Block*> set_limit(base::Bytes budget) override;
+  std::optional<std::vector<pager::Block*>> in_the_way(base::Bytes charged, pager::Place place,
+                                                       std::uint64_t now) override;
+  base::Bytes largest_run(std::uint64_t now) const override;
+  bool claim(pager::Block& block, void* holder) override { return holders_.claim(block, holder); }
+  bool is_claimed(const pager::Block& block) const override { return holders_.has(block); }
+
+ private:
+  pager::Block* block_at(std::uint64_t offset) const;
+  arena::Region::Cost cost(std::uint64_t now) const;
+  std::byte* place(base::Bytes size, base::Bytes alignment, arena::End end);
+  void give_back(std::byte* at);
+  void protect(std::byte* at, base::Bytes size, int protection);
+
+  arena::AddressSpace& space_;
+  Holders& holders_;
+  base::Bytes range_;  // addresses that we hold; the region's limit is at most this
+  std::byte* base_;
+  std::uint64_t open_ = 0;  // bytes from base_ that are accessible
+  arena::Region region_{base::kPage};
+  bool poison_ = false;
+  std::uint64_t system_calls_ = 0;
+};
+
+}  // namespace tensorpager::memory

@@ -1,0 +1,25 @@
+// Tells torch's storages where their blocks are (the rebinding binding). A storage that has claimed its block has the
+// block itself as its context, which stays the same wherever the bytes are; one whose bytes are paged out has a null
+// data pointer and is marked, so that access from outside ops raises a clear error.
+#pragma once
+
+#include <c10/core/StorageImpl.h>
+
+#include "tensorpager/memory/rebinding_binding.h"
+
+namespace tensorpager::memory {
+
+class TorchStorages final : public Holders {
+ public:
+  /// `holder` is a c10::StorageImpl. It is claimed if our allocator's own DataPtr is in it: an alias of our memory
+  /// (DLPack, copy-on-write) owns nothing, and such a block stays where it is.
+  bool claim(pager::Block& block, void* holder) override;
+  bool has(const pager::Block& block) const override;
+  void set_data(pager::Block& block, std::byte* data) override;
+  void forget(pager::Block& block) noexcept override;
+
+  /// The deleter by which a storage is known to have claimed its block, which is then its context.
+  static void free_claimed(void* block);
+};
+
+}  // namespace tensorpager::memory
