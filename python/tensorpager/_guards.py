@@ -2,7 +2,7 @@
 
 Methods that read bytes without an op run with their block pinned. A raw `data_ptr()` cannot know how long it is used: its block stays where it
 is until the optimizer step after the next one ends, or for good where no optimizer runs; `tensorpager.pin(tensor)` says it exactly.
-`torch.save` asks for addresses only to tell storages apart, so it gets names and nothing is paged in for them.
+`torch.save` and `load` ask for addresses only to tell storages apart, so they get names and nothing is paged in for them.
 """
 
 from __future__ import annotations
@@ -72,8 +72,8 @@ def install(core) -> None:
         replace(torch.Tensor, name, lambda method: pinned_during(core, method))
     replace(torch.Tensor, "data_ptr", leased)
     replace(torch.UntypedStorage, "data_ptr", leased)
-    replace(torch.serialization, "_save", names_only)
-    replace(torch.serialization, "_legacy_save", names_only)
+    for name in ("_save", "_legacy_save", "_load", "_legacy_load"):
+        replace(torch.serialization, name, names_only)
     global _hook
     _hook = register_optimizer_step_post_hook(end_window), core
 

@@ -41,32 +41,40 @@ void Region::set_limit(Bytes limit) {
 
 bool Region::has_gap(Bytes size, Bytes alignment) const {
   for (auto it = by_size_.lower_bound({size.count(), 0}); it != by_size_.end(); ++it)
-    if (aligned(it->second, alignment) + size.count() <= it->second + it->first) return true;
+    if (aligned(std::max(it->second, kept_low_), alignment) + size.count() <= it->second + it->first) return true;
   return false;
 }
 
-std::optional<std::uint64_t> Region::take(Bytes size, Bytes alignment, End end) {
+std::optional<std::uint64_t> Region::find_gap(Bytes size, Bytes alignment, Fit fit) const {
   const std::uint64_t unit = std::max(alignment, granule_).count();
-  const auto claim = [&](std::uint64_t gap_begin, std::uint64_t gap_end) -> std::optional<std::uint64_t> {
-    if (gap_end - gap_begin < size.count()) return std::nullopt;
-    const std::uint64_t at =
-        end == End::kLow ? aligned(gap_begin, alignment) : (gap_end - size.count()) / unit * unit;
-    if (at < gap_begin || at + size.count() > gap_end) return std::nullopt;
-    remove_gap(gap_begin, gap_end);
-    add_gap(gap_begin, at);
-    add_gap(at + size.count(), gap_end);
-    taken_.emplace(at, size.count());
-    taken_bytes_ += size;
-    return at;
-  };
-  if (end == End::kLow) {
-    for (const auto& [begin, gap_end] : gaps_)
-      if (const auto at = claim(begin, gap_end)) return at;
+  if (fit == Fit::kLowest) {
+    for (const auto& [begin, end] : gaps_)
+      if (const std::uint64_t at = aligned(begin, alignment); at + size.count() <= end) return at;
     return std::nullopt;
   }
-  for (auto it = by_size_.lower_bound({size.count(), 0}); it != by_size_.end(); ++it)
-    if (const auto at = claim(it->second, it->second + it->first)) return at;
+  const auto at = find_gap_above(kept_low_, size, unit);
+  return at ? at : find_gap_above(0, size, unit);
+}
+
+std::optional<std::uint64_t> Region::find_gap_above(std::uint64_t least, Bytes size, std::uint64_t unit) const {
+  for (auto it = by_size_.lower_bound({size.count(), 0}); it != by_size_.end(); ++it) {
+    const std::uint64_t at = (it->second + it->first - size.count()) / unit * unit;
+    if (at >= std::max(it->second, least)) return at;
+  }
   return std::nullopt;
+}
+
+void Region::take(std::uint64_t offset, Bytes size) {
+  auto gap = gaps_.upper_bound(offset);
+  TENSORPAGER_CHECK(gap != gaps_.begin());
+  --gap;
+  const auto [begin, end] = *gap;
+  TENSORPAGER_CHECK(offset + size.count() <= end);
+  remove_gap(begin, end);
+  add_gap(begin, offset);
+  add_gap(offset + size.count(), end);
+  taken_.emplace(offset, size.count());
+  taken_bytes_ += size;
 }
 
 void Region::give_back(std::uint64_t offset) {
@@ -102,42 +110,104 @@ std::vector<Region::Span> Region::spans() const {
   return all;
 }
 
-std::optional<std::vector<std::uint64_t>> Region::cheapest_run(Bytes size, Bytes alignment, End end,
-                                                               const Cost& cost) const {
-  if (end == End::kHigh && has_gap(size, alignment)) return std::vector<std::uint64_t>();
+std::optional<Region::Run> Region::run_at(const std::vector<Span>& all,
+                                          const std::vector<std::optional<double>>& costs, std::uint64_t begin,
+                                          Bytes size, double& best) const {
+  const std::uint64_t end = begin + size.count();
+  const auto before = std::upper_bound(all.begin(), all.end(), begin,
+                                       [](std::uint64_t at, const Span& span) { return at < span.end; });
+  Run run{.offset = begin, .to_remove = {}};
+  double sum = 0;
+  std::size_t i = static_cast<std::size_t>(before - all.begin());
+  for (; i < all.size() && all[i].begin < end; ++i) {
+    if (!costs[i] || (sum += *costs[i]) >= best) return std::nullopt;
+    if (all[i].taken) run.to_remove.push_back(all[i].begin);
+    if (all[i].end >= end) {
+      best = sum;
+      return run;
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<Region::Run> Region::cheapest_run(Bytes size, Bytes alignment, Fit fit, const Cost& cost) const {
   const std::vector<Span> all = spans();
   std::vector<std::optional<double>> costs(all.size());
   for (std::size_t i = 0; i < all.size(); ++i)
-    costs[i] = !all[i].taken             ? std::make_optional(0.0)
-               : all[i].end > limit_     ? std::nullopt
-                                         : cost(all[i].begin, Bytes(all[i].end - all[i].begin));
+    costs[i] = !all[i].taken         ? std::make_optional(0.0)
+               : all[i].end > limit_ ? std::nullopt
+                                     : cost(all[i].begin, Bytes(all[i].end - all[i].begin));
+  const std::uint64_t unit = std::max(alignment, granule_).count();
   double best = std::numeric_limits<double>::infinity();
-  std::size_t best_first = 0, best_last = 0;
-  for (std::size_t first = 0; first < all.size(); ++first) {
-    const std::uint64_t wanted_end = aligned(all[first].begin, alignment) + size.count();
-    double sum = 0;
-    for (std::size_t last = first; last < all.size() && costs[last] && sum < best; ++last) {
-      sum += *costs[last];
-      if (all[last].end < wanted_end) continue;
-      if (sum < best) best = sum, best_first = first, best_last = last;
-      break;
+  std::optional<Run> cheapest;
+  std::uint64_t least = fit == Fit::kLowest ? 0 : kept_low_;
+  const auto try_at = [&](std::uint64_t begin) {
+    if (begin < least) return;
+    if (auto run = run_at(all, costs, begin, size, best)) cheapest = std::move(run);
+  };
+  const auto is_fixed = [&](std::size_t i) { return i >= all.size() || !costs[i]; };
+  const auto search = [&] {
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      if (is_fixed(i)) continue;
+      const std::uint64_t begin = aligned(all[i].end > least ? std::max(all[i].begin, least) : all[i].begin, alignment);
+      if (fit != Fit::kBesideFixed) {
+        try_at(begin);
+        if (fit == Fit::kLowest && cheapest) return;
+        continue;
+      }
+      if (is_fixed(i + 1) && all[i].end >= size.count()) try_at((all[i].end - size.count()) / unit * unit);
+      if (i == 0 || is_fixed(i - 1) || (all[i].begin < least && all[i].end > least)) try_at(begin);
     }
-    if (end == End::kLow && best < std::numeric_limits<double>::infinity()) break;
+  };
+  search();
+  if (!cheapest && least > 0) {
+    least = 0;
+    search();
   }
-  if (best == std::numeric_limits<double>::infinity()) return std::nullopt;
-  std::vector<std::uint64_t> run;
-  for (std::size_t i = best_first; i <= best_last; ++i)
-    if (all[i].taken) run.push_back(all[i].begin);
-  return run;
+  return cheapest;
 }
 
 Bytes Region::largest_run(const Cost& cost) const {
-  std::uint64_t largest = 0, begin = 0;
+  std::uint64_t largest = 0, begin = kept_low_;
   for (const Span& span : spans()) {
-    if (span.taken && (span.end > limit_ || !cost(span.begin, Bytes(span.end - span.begin)))) begin = span.end;
+    if (span.taken && (span.end > limit_ || !cost(span.begin, Bytes(span.end - span.begin)))) begin = std::max(span.end, kept_low_);
     if (span.end > begin) largest = std::max(largest, span.end - begin);
   }
   return Bytes(largest);
+}
+
+Region::Compaction Region::compaction(const std::function<Piece(std::uint64_t)>& kind) const {
+  Compaction result;
+  std::uint64_t low = kept_low_;  // where the run's movable pieces end once gathered
+  std::vector<Span> removable;
+  const auto end_run = [&](std::uint64_t end) {
+    for (const Span& span : removable)
+      if (span.begin < low) result.to_remove.push_back(span.begin);
+    removable.clear();
+    if (end > low) result.largest_run = std::max(result.largest_run, Bytes(end - low));
+  };
+  for (const Span& span : spans()) {
+    if (!span.taken) continue;
+    if (span.end <= low) continue;
+    const Piece piece = span.end > limit_ || span.begin < low ? Piece::kFixed : kind(span.begin);
+    if (piece == Piece::kFixed) {
+      end_run(span.begin);
+      low = std::max(span.end, kept_low_);
+    } else if (piece == Piece::kRemovable) {
+      removable.push_back(span);
+    } else {
+      if (span.begin != low) result.slides.push_back({span.begin, low});
+      low += span.end - span.begin;
+    }
+  }
+  end_run(limit_);
+  return result;
+}
+
+void Region::slide(const Slide& slide) {
+  const Bytes size(taken_.at(slide.from));
+  give_back(slide.from);
+  take(slide.to, size);
 }
 
 std::vector<std::uint64_t> Region::beyond_limit() const {

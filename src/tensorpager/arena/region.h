@@ -21,7 +21,9 @@
 
 namespace tensorpager::arena {
 
-enum class End : std::uint8_t { kLow, kHigh };
+/// Where a piece goes: into the lowest gap; into the smallest gap that holds it, at its high end; or, for a piece that
+/// is fixed from now on, beside another fixed one, so that it does not split a run that could be freed.
+enum class Fit : std::uint8_t { kLowest, kSmallest, kBesideFixed };
 
 class Region {
  public:
@@ -31,22 +33,42 @@ class Region {
   /// Space [0, limit) from now on. What is taken beyond stays so until it is given back.
   void set_limit(base::Bytes limit);
   base::Bytes limit() const { return base::Bytes(limit_); }
+  /// Bytes [0, end) are for pieces that ask for kLowest; others go there only where there is no other place.
+  void keep_low(std::uint64_t end) { kept_low_ = end / granule_.count() * granule_.count(); }
 
-  /// The offset of `size` bytes, now taken; nothing where no gap holds them. kHigh: in the smallest gap that does;
-  /// kLow: in the lowest. `alignment` is a power of two, at least the granule.
-  std::optional<std::uint64_t> take(base::Bytes size, base::Bytes alignment, End end);
   bool has_gap(base::Bytes size, base::Bytes alignment) const;
+  /// The offset of a gap of `size` bytes, of the kinds kLowest and kSmallest; nothing where no gap holds them.
+  /// `alignment` is a power of two, at least the granule.
+  std::optional<std::uint64_t> find_gap(base::Bytes size, base::Bytes alignment, Fit fit) const;
+  /// Takes free bytes; it is a bug if they are not.
+  void take(std::uint64_t offset, base::Bytes size);
   /// Gives back what was taken there. Any other offset is a bug and fails a check.
   void give_back(std::uint64_t offset);
 
   /// What it costs to empty the taken piece at an offset; nothing where that cannot be.
   using Cost = std::function<std::optional<double>(std::uint64_t offset, base::Bytes size)>;
-  /// The offsets of the pieces to give back so that `size` bytes fit: neighbours, of the least summed cost (kHigh) or
-  /// the lowest addresses (kLow). Empty where a gap is there already; nothing where no run would do.
-  std::optional<std::vector<std::uint64_t>> cheapest_run(base::Bytes size, base::Bytes alignment, End end,
-                                                         const Cost& cost) const;
+  /// A place, and the offsets of the pieces to give back before it is free.
+  struct Run {
+    std::uint64_t offset = 0;
+    std::vector<std::uint64_t> to_remove;
+  };
+  /// The run of neighbours whose summed cost is least (kLowest: the first there is); nothing where there is none.
+  std::optional<Run> cheapest_run(base::Bytes size, base::Bytes alignment, Fit fit, const Cost& cost) const;
   /// The largest run of bytes without a piece that cannot be emptied.
   base::Bytes largest_run(const Cost& cost) const;
+
+  enum class Piece : std::uint8_t { kFixed, kMovable, kRemovable };
+  struct Slide {
+    std::uint64_t from, to;
+  };
+  struct Compaction {
+    std::vector<std::uint64_t> to_remove;  // offsets of removable pieces that are in the way
+    std::vector<Slide> slides;             // in an order in which no slide overwrites what is yet to slide
+    base::Bytes largest_run;               // afterwards, if all that is removable went
+  };
+  /// What it takes to gather the movable pieces at the low end of each run between fixed ones.
+  Compaction compaction(const std::function<Piece(std::uint64_t offset)>& kind) const;
+  void slide(const Slide& slide);  // the books; the bytes are the caller's
 
   /// The offsets of the pieces that reach beyond the limit.
   std::vector<std::uint64_t> beyond_limit() const;
@@ -59,6 +81,10 @@ class Region {
     bool taken;
   };
   std::vector<Span> spans() const;
+  /// The run that covers [begin, begin + size) if all in it can be removed for less than `best`, which is set.
+  std::optional<Run> run_at(const std::vector<Span>& spans, const std::vector<std::optional<double>>& costs,
+                            std::uint64_t begin, base::Bytes size, double& best) const;
+  std::optional<std::uint64_t> find_gap_above(std::uint64_t least, base::Bytes size, std::uint64_t unit) const;
   std::uint64_t aligned(std::uint64_t offset, base::Bytes alignment) const;
   void add_gap(std::uint64_t begin, std::uint64_t end);
   void remove_gap(std::uint64_t begin, std::uint64_t end);
@@ -66,6 +92,7 @@ class Region {
   base::Bytes granule_;
   base::Bytes taken_bytes_;
   std::uint64_t limit_ = 0;
+  std::uint64_t kept_low_ = 0;
   std::map<std::uint64_t, std::uint64_t> taken_;           // offset -> size
   std::map<std::uint64_t, std::uint64_t> gaps_;            // begin -> end, all below the limit
   std::set<std::pair<std::uint64_t, std::uint64_t>> by_size_;  // (size, begin) of the same gaps

@@ -53,11 +53,13 @@ struct Kernel;
 
 template <typename Op, typename Result, typename... Arguments>
 struct Kernel<Op, Result(Arguments...)> {
+  inline static pager::WorkingRoom room;
+
   static Result call(c10::DispatchKeySet keys, Arguments... arguments) {
     if (!g_target.active) [[unlikely]]
       return Op::redispatch(after_key(keys), std::forward<Arguments>(arguments)...);
     g_target.pager->at_op_boundary();
-    Frame frame;
+    Frame frame(room);
     (see_argument<Arguments>(frame, arguments), ...);
     const auto describe = [&] {
       std::vector<at::TensorBase> tensors;

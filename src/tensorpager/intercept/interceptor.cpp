@@ -34,7 +34,7 @@ void run_boxed(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::j
   const OpInfo& info = op_info(op);
   if (info.list_op && run_in_parts(op, info, keys, stack)) return;
   const std::size_t first = stack->size() - info.arguments;
-  Frame frame(info.temporaries);
+  Frame frame(info.room, info.temporaries);
   for (const OpInfo::Argument& argument : info.tensor_arguments)
     frame.see((*stack)[first + argument.index], argument.access);
   const auto run = [&] {

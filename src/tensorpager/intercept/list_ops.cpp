@@ -71,7 +71,7 @@ bool run_in_parts(const c10::OperatorHandle& op, const OpInfo& info, c10::Dispat
     torch::jit::Stack part_stack;
     for (const c10::IValue& argument : arguments)
       part_stack.push_back(argument.isTensorList() ? part_of(argument, begin, end) : argument);
-    Frame frame;
+    Frame frame(info.room);
     for (const OpInfo::Argument& argument : info.tensor_arguments)
       frame.see(part_stack[argument.index], argument.access);
     frame.run([&] { op.redispatchBoxed(after_key(keys), &part_stack); }, describe);

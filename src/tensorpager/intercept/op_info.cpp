@@ -2,6 +2,7 @@
 
 #include <array>
 #include <atomic>
+#include <memory>
 #include <mutex>
 
 #include "tensorpager/intercept/collectives.h"
@@ -44,9 +45,10 @@ bool is_python_op(const c10::OperatorHandle& op) {
   return op.dumpState().find(".py:") != std::string::npos;
 }
 
-OpInfo make_info(const c10::OperatorHandle& op) {
+OpInfo* make_info(const c10::OperatorHandle& op) {
   const c10::FunctionSchema& schema = op.schema();
-  OpInfo info;
+  auto made = std::make_unique<OpInfo>();
+  OpInfo& info = *made;
   info.schema = &schema;
   info.name = toString(op.operator_name());
   info.arguments = static_cast<std::uint32_t>(schema.arguments().size());
@@ -60,7 +62,7 @@ OpInfo make_info(const c10::OperatorHandle& op) {
   info.collective = is_collective(schema);
   info.list_op = is_list_op(schema);
   if (is_python_op(op)) info.temporaries = pager::Temporaries::kLetGo;
-  return info;
+  return made.release();
 }
 
 /// Open addressing by the schema's address; entries are never removed. Twice the overloads that torch has.
@@ -79,7 +81,7 @@ std::size_t slot_of(const c10::FunctionSchema* schema) {
     const OpInfo* info = g_slots[slot].load(std::memory_order_acquire);
     if (info != nullptr && info->schema == &op.schema()) return *info;
     if (info != nullptr) continue;
-    const auto* made = new OpInfo(make_info(op));
+    const OpInfo* made = make_info(op);
     g_slots[slot].store(made, std::memory_order_release);
     return *made;
   }

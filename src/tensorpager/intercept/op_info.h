@@ -27,6 +27,7 @@ struct OpInfo {
   bool list_op = false;                                        // may be run in parts (R6)
   bool collective = false;                                     // goes on after it returned (R4)
   pager::Temporaries temporaries = pager::Temporaries::kKeep;  // kLetGo: Python implements it
+  mutable pager::WorkingRoom room;
 };
 
 /// Found without a lock after the first call of an op.

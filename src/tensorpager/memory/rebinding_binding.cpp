@@ -10,7 +10,7 @@
 
 namespace tensorpager::memory {
 
-using arena::End;
+using arena::Fit;
 using arena::Piece;
 using base::Bytes;
 using pager::Access;
@@ -18,6 +18,9 @@ using pager::Block;
 
 namespace {
 
+/// The part of the arena beyond the slabs that they may grow into: 2 %, and room for some chunks where that is little.
+constexpr std::uint64_t kReserveShare = 50;
+constexpr Bytes kLeastReserve{std::uint64_t{1} << 20};
 constexpr int kPoison = 0xFF;  // NaN as a float, -1 as an index
 /// A dirty block must be written below before it can go, and both kinds must be read back.
 constexpr double kDirtyCost = 2, kCleanCost = 1;
@@ -43,6 +46,7 @@ std::vector<Block*> RebindingBinding::set_limit(Bytes budget) {
     open_ = whole;
   }
   region_.set_limit(Bytes(whole));
+  keep_low();
   std::vector<Block*> beyond;
   for (const std::uint64_t offset : region_.beyond_limit())
     if (Block* block = block_at(offset)) beyond.push_back(block);
@@ -64,29 +68,79 @@ arena::Region::Cost RebindingBinding::cost(std::uint64_t now) const {
   };
 }
 
-std::optional<std::vector<Block*>> RebindingBinding::in_the_way(Bytes charged, pager::Place place, std::uint64_t now) {
-  const bool is_slab = place == pager::Place::kSlab;
-  const auto run = region_.cheapest_run(charged, is_slab ? charged : base::kPage, is_slab ? End::kLow : End::kHigh,
-                                        cost(now));
+std::optional<std::vector<Block*>> RebindingBinding::in_the_way(const pager::Wanted& wanted, std::uint64_t now) {
+  const Bytes alignment = wanted.is_slab ? wanted.bytes : base::kPage;
+  Fit fit = wanted.is_slab ? Fit::kLowest : Fit::kSmallest;
+  if (const auto gap = region_.find_gap(wanted.bytes, alignment, fit)) {
+    next_place_ = *gap;
+    if (wanted.keep_whole == Bytes(0)) return std::vector<Block*>();
+    region_.take(*gap, wanted.bytes);
+    const bool leaves_enough = region_.has_gap(wanted.keep_whole, base::kPage);
+    region_.give_back(*gap);
+    if (leaves_enough) return std::vector<Block*>();
+  }
+  if (wanted.keep_whole > Bytes(0)) fit = Fit::kBesideFixed;
+  const auto run = region_.cheapest_run(wanted.bytes, alignment, fit, cost(now));
   if (!run) return std::nullopt;
+  next_place_ = run->offset;
   std::vector<Block*> blocks;
-  for (const std::uint64_t offset : *run) blocks.push_back(block_at(offset));
+  for (const std::uint64_t offset : run->to_remove) blocks.push_back(block_at(offset));
   return blocks;
 }
 
 Bytes RebindingBinding::largest_run(std::uint64_t now) const { return region_.largest_run(cost(now)); }
 
-std::byte* RebindingBinding::place(Bytes size, Bytes alignment, End end) {
-  const auto offset = region_.take(size, alignment, end);
-  TENSORPAGER_CHECK(offset.has_value());  // the pager made the place
-  return base_ + *offset;
+pager::Binding::Gathering RebindingBinding::plan_gathering(std::span<Block* const> movable) {
+  using Kind = arena::Region::Piece;
+  const auto kind = [&](std::uint64_t offset) {
+    Block* block = block_at(offset);
+    if (block == nullptr) return Kind::kFixed;
+    if (std::binary_search(movable.begin(), movable.end(), block)) return Kind::kMovable;
+    return block->is_absent() || block->is_pinned() ? Kind::kFixed : Kind::kRemovable;
+  };
+  Gathering gathering;
+  gathering.plan = region_.compaction(kind);
+  gathering.largest_run = gathering.plan.largest_run;
+  for (const std::uint64_t offset : gathering.plan.to_remove) gathering.in_the_way.push_back(block_at(offset));
+  return gathering;
+}
+
+void RebindingBinding::gather(const Gathering& gathering) {
+  for (const arena::Region::Slide& slide : gathering.plan.slides) {
+    Block& block = *block_at(slide.from);
+    const bool was_protected = poison_ && block.is_clean();
+    if (was_protected) protect(block.data, block.charged, PROT_READ | PROT_WRITE);
+    std::memmove(base_ + slide.to, base_ + slide.from, block.charged.count());
+    space_.set_owner(block.data, nullptr);
+    block.data = base_ + slide.to;
+    space_.set_owner(block.data, &block);
+    if (was_protected) protect(block.data, block.charged, PROT_READ);
+    holders_.set_data(block, block.data);
+    region_.slide(slide);
+  }
+}
+
+std::byte* RebindingBinding::take_place(Bytes size) {
+  region_.take(next_place_, size);
+  return base_ + next_place_;
 }
 
 void RebindingBinding::give_back(std::byte* at) { region_.give_back(static_cast<std::uint64_t>(at - base_)); }
 
-std::byte* RebindingBinding::acquire(Bytes charged, Bytes) { return place(charged, base::kPage, End::kHigh); }
+std::byte* RebindingBinding::acquire(Bytes charged, Bytes) { return take_place(charged); }
 
-std::byte* RebindingBinding::acquire_slab_chunk(Bytes size, Bytes) { return place(size, size, End::kLow); }
+std::byte* RebindingBinding::acquire_slab_chunk(Bytes size, Bytes) {
+  std::byte* chunk = take_place(size);
+  slabs_ += size;
+  keep_low();
+  return chunk;
+}
+
+void RebindingBinding::keep_low() {
+  const std::uint64_t limit = region_.limit().count();
+  const std::uint64_t reserve = std::max(limit / kReserveShare, std::min(kLeastReserve.count(), limit / 16));
+  region_.keep_low(slabs_.count() + reserve);
+}
 
 void RebindingBinding::release(Block& block) noexcept {
   if (block.data != nullptr) {
@@ -109,7 +163,7 @@ void RebindingBinding::unbind(Block& block) {
 }
 
 std::vector<Piece> RebindingBinding::stage(Block& block, Bytes) {
-  return {{place(block.charged, base::kPage, End::kHigh), block.charged}};
+  return {{take_place(block.charged), block.charged}};
 }
 
 void RebindingBinding::bind(Block& block, std::span<const Piece> pieces, Access access) {

@@ -50,8 +50,10 @@ class RebindingBinding final : public pager::Binding {
 
   bool is_placed() const override { return true; }
   std::vector<pager::Block*> set_limit(base::Bytes budget) override;
-  std::optional<std::vector<pager::Block*>> in_the_way(base::Bytes charged, pager::Place place,
-                                                       std::uint64_t now) override;
+  std::optional<std::vector<pager::Block*>> in_the_way(const pager::Wanted& wanted, std::uint64_t now) override;
+  bool has_gap(base::Bytes bytes) const override { return region_.has_gap(bytes, base::kPage); }
+  Gathering plan_gathering(std::span<pager::Block* const> movable) override;
+  void gather(const Gathering& gathering) override;
   base::Bytes largest_run(std::uint64_t now) const override;
   bool claim(pager::Block& block, void* holder) override { return holders_.claim(block, holder); }
   bool is_claimed(const pager::Block& block) const override { return holders_.has(block); }
@@ -59,8 +61,9 @@ class RebindingBinding final : public pager::Binding {
  private:
   pager::Block* block_at(std::uint64_t offset) const;
   arena::Region::Cost cost(std::uint64_t now) const;
-  std::byte* place(base::Bytes size, base::Bytes alignment, arena::End end);
+  std::byte* take_place(base::Bytes size);
   void give_back(std::byte* at);
+  void keep_low();
   void protect(std::byte* at, base::Bytes size, int protection);
 
   arena::AddressSpace& space_;
@@ -69,6 +72,8 @@ class RebindingBinding final : public pager::Binding {
   std::byte* base_;
   std::uint64_t open_ = 0;  // bytes from base_ that are accessible
   arena::Region region_{base::kPage};
+  base::Bytes slabs_;               // in chunks, which gather at the low end as far as they can
+  std::uint64_t next_place_ = 0;  // found by in_the_way
   bool poison_ = false;
   std::uint64_t system_calls_ = 0;
 };

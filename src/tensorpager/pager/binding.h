@@ -10,13 +10,19 @@
 #include <vector>
 
 #include "tensorpager/arena/page_pool.h"
+#include "tensorpager/arena/region.h"
 #include "tensorpager/base/bytes.h"
 #include "tensorpager/pager/block.h"
 
 namespace tensorpager::pager {
 
-/// What a place in the arena is for.
-enum class Place : std::uint8_t { kBlock, kSlab };
+/// A place that is wanted in the arena. `keep_whole`: what the op under way is likely to create besides, which should
+/// find a place after this.
+struct Wanted {
+  base::Bytes bytes;
+  base::Bytes keep_whole;
+  bool is_slab = false;
+};
 
 class Binding {
  public:
@@ -64,12 +70,28 @@ class Binding {
     static_cast<void>(budget);
     return {};
   }
-  /// The blocks to page out so that `charged` bytes find a place; empty where there is one, nothing where pinned blocks
-  /// leave none. `now` is the op index.
-  virtual std::optional<std::vector<Block*>> in_the_way(base::Bytes charged, Place place, std::uint64_t now) {
-    static_cast<void>(charged), static_cast<void>(place), static_cast<void>(now);
+  /// The blocks to page out first; empty where there is a place, which is the next one that is acquired or staged;
+  /// nothing where pinned blocks leave none. `now` is the op index.
+  virtual std::optional<std::vector<Block*>> in_the_way(const Wanted& wanted, std::uint64_t now) {
+    static_cast<void>(wanted), static_cast<void>(now);
     return std::vector<Block*>();
   }
+  /// Whether a gap of so many bytes is there now.
+  virtual bool has_gap(base::Bytes bytes) const {
+    static_cast<void>(bytes);
+    return true;
+  }
+  /// What gathering the movable blocks would take and give; `slide` does it once the blocks in the way are paged out.
+  struct Gathering {
+    std::vector<Block*> in_the_way;
+    base::Bytes largest_run;
+    arena::Region::Compaction plan;
+  };
+  virtual Gathering plan_gathering(std::span<Block* const> movable) {
+    static_cast<void>(movable);
+    return {};
+  }
+  virtual void gather(const Gathering& gathering) { static_cast<void>(gathering); }
   /// The largest place that paging out could make.
   virtual base::Bytes largest_run(std::uint64_t now) const {
     static_cast<void>(now);

@@ -15,7 +15,7 @@ using base::Bytes;
 constinit thread_local ThreadState t_state;
 
 Pager::Pager(arena::AddressSpace& space, Binding& binding, std::unique_ptr<EvictionPolicy> policy)
-    : space_(space), binding_(binding), policy_(std::move(policy)), ledger_(base::kUnlimited) {}
+    : space_(space), binding_(binding), is_placed_(binding.is_placed()), policy_(std::move(policy)), ledger_(base::kUnlimited) {}
 
 void Pager::start(const Options& options, std::unique_ptr<transfer::Engine> tier) {
   const Lock lock(*this);
@@ -54,7 +54,7 @@ void Pager::stop() {
 void Pager::fit_into_budget() {
   for (Block* block : binding_.set_limit(ledger_.budget()))
     if (!page_out(*block)) throw base::OverBudget(block->charged, pinned_now(), ledger_.budget());
-  if (!binding_.is_placed()) make_room(Bytes(0));
+  if (!is_placed_) make_room(Bytes(0));
 }
 
 void Pager::page_all_in() {
@@ -74,11 +74,11 @@ Block& Pager::create(Bytes size) {
   const bool held = holder != nullptr && holder->keeps_temporaries();
   {
     const Lock lock(*this);
-    make_place(block->charged);
+    make_place({.bytes = block->charged, .keep_whole = holder != nullptr ? holder->expected_room() : Bytes(0)});
     block->data = binding_.acquire(block->charged, ledger_.pool_allowance(block->charged));
     settle_pool();
     ledger_.born(block->charged);
-    block->word = (held ? kPin : 0) | (binding_.is_placed() ? kUnclaimed : 0);
+    block->word = (held ? kPin : 0) | (is_placed_ ? kUnclaimed : 0);
     if (t_state.keeps_allocations) {
       block->word |= kExport;
       export_bytes_ += block->charged.count();
@@ -89,6 +89,7 @@ Block& Pager::create(Bytes size) {
     note_curve();
   }
   records_.fetch_add(1, std::memory_order_relaxed);
+  t_state.created += block->charged.count();
   if (held) {
     t_state.pinned += block->charged.count();
     holder->own(*block);
@@ -129,7 +130,7 @@ void Pager::forget(Block& block) noexcept {
 
 std::byte* Pager::acquire_slab_chunk(Bytes size) {
   const Lock lock(*this);
-  make_place(size, Place::kSlab);
+  make_place({.bytes = size, .keep_whole = Bytes(0), .is_slab = true});
   std::byte* chunk = binding_.acquire_slab_chunk(size, ledger_.pool_allowance(size));
   settle_pool();
   ledger_.born_in_slab(size);
@@ -165,7 +166,7 @@ bool Pager::serve_fault(const void* address, FaultKind kind) noexcept {
     if (block->is_absent()) {
       ++counts_.faults;
       try {
-        make_place(block->charged);
+        make_place({.bytes = block->charged, .keep_whole = Bytes(0)});
       } catch (const std::exception&) {
         ++counts_.faults_over_budget;  // a fault cannot be refused: exceed the budget, which the ledger counts
       }
@@ -204,7 +205,7 @@ void Pager::pin_export(Block& block) {
 
 void Pager::export_locked(Block& block) {
   if (block.is_absent()) {
-    make_place(block.charged);
+    make_place({.bytes = block.charged, .keep_whole = Bytes(0)});
     page_in(block, Access::kWrite);
   } else if (block.is_clean()) {
     make_writable(block);

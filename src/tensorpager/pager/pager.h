@@ -91,6 +91,10 @@ class Pager {
     }
   }
   void admit(PinSet& pins);
+  bool is_placed() const { return is_placed_; }
+  /// Where blocks share one arena: sees to it that what the op is likely to create finds a place, moving its arguments
+  /// together if they leave none. Nobody has taken their address yet.
+  void keep_room(PinSet& pins);
   /// What would be raised for an op that needs so many bytes, when all that is not pinned or in slabs is evicted;
   /// nothing if it fits.
   std::optional<base::OverBudget> shortage_for(base::Bytes bytes);
@@ -129,7 +133,7 @@ class Pager {
   void fit_into_budget();
   void export_locked(Block& block);
   void make_room(base::Bytes bytes);
-  void make_place(base::Bytes charged, Place place = Place::kBlock);
+  void make_place(const Wanted& wanted);
   base::Bytes pinned_now() const;
   bool page_out(Block& block);
   void page_in(Block& block, Access access);
@@ -146,6 +150,7 @@ class Pager {
 
   arena::AddressSpace& space_;
   Binding& binding_;
+  const bool is_placed_;  // the binding's answer, on the hot path
   std::unique_ptr<EvictionPolicy> policy_;
   std::unique_ptr<transfer::Engine> tier_;
   arena::Ledger ledger_;

@@ -3,6 +3,10 @@
 // all.
 #pragma once
 
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+
 #include "tensorpager/base/inline_vector.h"
 #include "tensorpager/pager/block.h"
 #include "tensorpager/pager/pager.h"
@@ -14,14 +18,23 @@ namespace tensorpager::pager {
 /// keep: what their ops make is held by Python objects, never by a raw pointer.
 enum class Temporaries : std::uint8_t { kKeep, kLetGo };
 
+/// How much the calls of one op created, and with how large arguments: what the next call is likely to need in one
+/// piece, where blocks share one arena.
+struct WorkingRoom {
+  std::atomic<std::uint64_t> arguments{0};  // bytes, the most so far
+  std::atomic<std::uint64_t> created{0};    // bytes, the most so far
+};
+
 class PinSet {
  public:
-  PinSet(Pager& pager, Temporaries temporaries) : pager_(pager), parent_(t_state.top), temporaries_(temporaries) {
+  PinSet(Pager& pager, Temporaries temporaries, WorkingRoom* room = nullptr)
+      : pager_(pager), parent_(t_state.top), temporaries_(temporaries), room_(room) {
     if (parent_ == nullptr) t_state.pinned = 0;
     t_state.top = this;
   }
   ~PinSet() {
     t_state.top = parent_;
+    if (arguments_.count() > 0) note_created();
     for (Block* block : pins_) pager_.unpin(*block);
   }
   PinSet(const PinSet&) = delete;
@@ -38,6 +51,8 @@ class PinSet {
   void admit() {
     if (!misses_.empty()) [[unlikely]]
       pager_.admit(*this);
+    if (room_ != nullptr && pager_.is_placed()) [[unlikely]]
+      pager_.keep_room(*this);
     pager_.note_working_set();
   }
   /// R1: a result of an inner op, or memory that this op allocated.
@@ -47,21 +62,48 @@ class PinSet {
   /// Takes over a pin that is counted already.
   void own(Block& block) { pins_.push_back(&block); }
 
+  /// What this op and those around it are likely to create yet, where blocks share one arena. Of an op whose arguments
+  /// are larger than ever before nothing is known but that it is of their order.
+  base::Bytes expected_room() const {
+    base::Bytes most;
+    for (const PinSet* one = this; one != nullptr; one = one->parent_) most = std::max(most, one->own_expected_room());
+    return most;
+  }
+
   PinSet* parent() const { return parent_; }
   bool keeps_temporaries() const { return temporaries_ == Temporaries::kKeep; }
 
  private:
   friend class Pager;
+  /// Times the arguments: a convolution's backward has a workspace of several times its inputs.
+  static constexpr std::uint64_t kUnknownRoom = 8;
+
   struct Miss {
     Block* block;
     Access access;
   };
+
+  base::Bytes own_expected_room() const {
+    if (room_ == nullptr) return {};
+    if (arguments_.count() > room_->arguments) return base::Bytes(kUnknownRoom * arguments_.count());
+    const std::uint64_t done = t_state.created - created_before_;
+    const std::uint64_t all = room_->created;
+    return base::Bytes(all > done ? all - done : 0);
+  }
+  void note_created() {
+    const std::uint64_t created = t_state.created - created_before_;
+    if (created > room_->created) room_->created = created;
+    if (arguments_.count() > room_->arguments) room_->arguments = arguments_.count();
+  }
 
   Pager& pager_;
   PinSet* parent_;
   base::InlineVector<Block*, 12> pins_;
   base::InlineVector<Miss, 4> misses_;
   Temporaries temporaries_;
+  WorkingRoom* room_;
+  base::Bytes arguments_;  // set by keep_room
+  std::uint64_t created_before_ = 0;
 };
 
 }  // namespace tensorpager::pager

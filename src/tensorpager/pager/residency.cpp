@@ -26,15 +26,15 @@ void Pager::make_room(Bytes bytes) {
   }
 }
 
-void Pager::make_place(Bytes charged, Place place) {
-  if (!binding_.is_placed()) return make_room(charged);
+void Pager::make_place(const Wanted& wanted) {
+  if (!is_placed_) return make_room(wanted.bytes);
   for (;;) {
     const std::uint64_t now = clock_.load(std::memory_order_relaxed);
-    const auto in_the_way = binding_.in_the_way(charged, place, now);
+    const auto in_the_way = binding_.in_the_way(wanted, now);
     if (!in_the_way) {
       const Bytes pinned = pinned_now();
-      floor_ = std::max(floor_.load(), (pinned + charged).count());
-      throw base::OverBudget(charged, pinned, ledger_.budget(), binding_.largest_run(now));
+      floor_ = std::max(floor_.load(), (pinned + wanted.bytes).count());
+      throw base::OverBudget(wanted.bytes, pinned, ledger_.budget(), binding_.largest_run(now));
     }
     if (in_the_way->empty()) return;
     for (Block* block : *in_the_way) page_out(*block);  // or it was pinned meanwhile, and the next run is another
@@ -143,14 +143,53 @@ void Pager::admit(PinSet& pins) {
     pin(*miss->block, miss->access);
     miss->block = nullptr;
   }
-  if (!binding_.is_placed()) make_room(absent);
+  if (!is_placed_) make_room(absent);
+  // The largest first: it is the hardest to place.
+  if (is_placed_)
+    std::sort(misses.begin(), end, [](const auto& a, const auto& b) {
+      return a.block != nullptr && (b.block == nullptr || a.block->charged > b.block->charged);
+    });
   for (auto miss = misses.begin(); miss != end; ++miss) {
     if (miss->block == nullptr) continue;
-    if (binding_.is_placed()) make_place(miss->block->charged);
+    absent -= miss->block->charged;
+    if (is_placed_) make_place({.bytes = miss->block->charged, .keep_whole = absent});
     page_in(*miss->block, miss->access);
     pin(*miss->block, miss->access);
   }
   note_curve();
+}
+
+void Pager::keep_room(PinSet& pins) {
+  std::vector<Block*> blocks(pins.pins_.begin(), pins.pins_.end());
+  std::sort(blocks.begin(), blocks.end());
+  std::vector<Block*> movable;
+  const Lock lock(*this);
+  for (auto one = blocks.begin(); one != blocks.end();) {
+    const auto next = std::find_if(one, blocks.end(), [&](Block* other) { return other != *one; });
+    pins.arguments_ += (*one)->charged;
+    if (((*one)->state() & ~kClean) == static_cast<std::uint64_t>(next - one)) movable.push_back(*one);
+    one = next;
+  }
+  pins.created_before_ = t_state.created;
+  const Bytes expected = pins.expected_room();
+  if (binding_.has_gap(expected)) return;
+  const Bytes pinned = pinned_now();
+  const Bytes wanted = std::min(expected, std::max(ledger_.budget(), pinned) - pinned);
+  const Bytes largest = binding_.largest_run(clock_.load(std::memory_order_relaxed));
+  if (largest >= wanted) return;
+
+  // Threads that pin one of them from here on wait for the lock.
+  std::erase_if(movable, [](Block* block) {
+    std::uint64_t word = block->state();
+    return (word & kAbsent) != 0 || !block->word.compare_exchange_strong(word, word | kAbsent);
+  });
+  const Binding::Gathering gathering = binding_.plan_gathering(movable);
+  if (gathering.largest_run > largest) {
+    bool is_free = true;
+    for (Block* block : gathering.in_the_way) is_free = page_out(*block) && is_free;
+    if (is_free) binding_.gather(gathering);
+  }
+  for (Block* block : movable) block->word.fetch_and(~kAbsent, std::memory_order_release);
 }
 
 std::optional<base::OverBudget> Pager::shortage_for(Bytes bytes) {

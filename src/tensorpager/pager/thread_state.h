@@ -12,6 +12,7 @@ struct ThreadState {
   // Bytes in blocks whose first pin is this thread's. Where threads share blocks, the last pin may be another's: exact
   // again from each outermost op on.
   std::int64_t pinned = 0;
+  std::uint64_t created = 0;  // bytes in blocks that this thread ever created
   const void* last_fault = nullptr;
   std::uint32_t last_mended = 0;   // Block::mended at that fault
   std::uint32_t same_faults = 0;   // faults in a row at that address that nobody mended
