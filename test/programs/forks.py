@@ -36,6 +36,7 @@ class Run:
     arguments: tuple[str, ...] = ()
     budget: int | str | None = None  # None: without tensorpager
     seed: int | None = None
+    binding: str = "stable"
     sample_every: int = 0  # optimizer steps between two entries of Outcome.samples; 0: none
 
 
@@ -117,7 +118,7 @@ def _run_program(run, folder, spill):
         import tensorpager
 
         os.environ["TENSORPAGER_WITNESS"] = WITNESS_OPS
-        tensorpager.enable(budget=run.budget, spill=spill, fuzz=run.seed)
+        tensorpager.enable(budget=run.budget, spill=spill, fuzz=run.seed, binding=run.binding)
     if run.sample_every:
         _sample_after_steps(run.sample_every, samples)
 

@@ -12,7 +12,7 @@ from cases import MIB, PROGRAMS, Case, Outcome, budget_for, failures, standard_c
 from forks import Forks, Run
 
 COLUMNS = (
-    ("case", -32),
+    ("case", -34),
     ("need", 8),
     ("floor", 8),
     ("budget", 8),
@@ -80,9 +80,9 @@ class Schedule:
     def _start(self, case):
         budget = None if case.kind == "plain" else "unlimited"
         if case.share:
-            budget = budget_for(case.share, self._outcomes[case.prerequisite()].stats)
+            budget = budget_for(case.share, self._outcomes[case.prerequisite()].stats, case.binding)
         self._budgets[case] = budget
-        self._forks.start(case, Run(case.program, budget=budget, seed=case.seed))
+        self._forks.start(case, Run(case.program, budget=budget, seed=case.seed, binding=case.binding))
 
 
 def table_line(cells):
@@ -129,6 +129,7 @@ def parse_arguments():
     parser.add_argument(
         "--seeds", type=int, default=int(os.environ.get("TENSORPAGER_TEST_SEEDS", "2")), help="fuzz runs a program"
     )
+    parser.add_argument("--binding", choices=("stable", "rebinding"), default="stable")
     parser.add_argument("--full", action="store_true", help="also fuzz at half of the need")
     parser.add_argument(
         "--plain-only", action="store_true", help="only without tensorpager, which need not be installed"
@@ -150,7 +151,7 @@ def main():
     if not args.plain_only:
         import tensorpager  # noqa: F401  before the forks, so that each child finds it loaded
     programs = args.program or list(PROGRAMS)
-    wanted = args.case or standard_cases(programs, args.seeds, args.full)
+    wanted = args.case or standard_cases(programs, args.seeds, args.full, args.binding)
     if args.plain_only:
         wanted = [Case(program, "plain") for program in programs]
 

@@ -16,6 +16,8 @@ STATS = {
     "page_outs": 7,
     "fuzz_page_outs": 3,
     "pins": 0,
+    "faults": 0,
+    "write_faults": 0,
 }
 BUDGET = 50 << 12
 PLAIN = Outcome(exit_code=0, stdout=OUTPUT)
@@ -41,6 +43,8 @@ def test_accepts_equal_bits_within_the_budget():
         (HALF, {"pins": 1}, "pins are held"),
         (FUZZ, {"fuzz_page_outs": 0}, "not counted: the fuzz"),
         (Case("gpt", "unlimited"), {"floor_bytes": 0}, "do not make sense"),
+        (replace(FUZZ, binding="rebinding"), {"write_faults": 1}, "no op announced"),
+        (replace(HALF, binding="rebinding"), {"faults": 1}, "outside ops"),
     ],
 )
 def test_rejects_statistics(case, change, reason):

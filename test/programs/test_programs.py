@@ -12,11 +12,19 @@ MANY_OPS = {"packed_lstm", "lstm_cell", "seq2seq", "accumulation", "checkpointin
 
 def parameter(case):
     slow = case.kind == "fuzz-half" or (case.kind == "fuzz" and case.program in MANY_OPS)
+    slow |= case.binding == "rebinding" and (case.seed or 0) > 1
     return pytest.param(str(case), marks=[pytest.mark.slow] if slow else [])
 
 
 @pytest.mark.e2e
-@pytest.mark.parametrize("case", [parameter(case) for case in standard_cases(PROGRAMS, SEEDS, full=True)])
+@pytest.mark.parametrize(
+    "case",
+    [
+        parameter(case)
+        for binding in ("stable", "rebinding")
+        for case in standard_cases(PROGRAMS, SEEDS, full=True, binding=binding)
+    ],
+)
 def test_prints_the_same_bits_within_its_budget(case, selected_cases):
     failures = selected_cases.failures(case)
     assert not failures, "\n".join(failures)
