@@ -34,7 +34,7 @@ PROGRAMS = (
 )
 GRANULE = 4096
 # Above the largest op: alignment and the reserve for small blocks; where blocks share one arena, also what is lost between them.
-FLOOR_MARGIN = {"stable": 1.1, "rebinding": 1.25}
+FLOOR_MARGIN = {"stable": 1.1, "rebinding": 1.4}
 SHARES = {"half": 0.5, "quarter": 0.25}
 MIB = 1 << 20
 

@@ -60,7 +60,10 @@ void Pager::fit_into_budget() {
 void Pager::page_all_in() {
   ledger_.lift_budget();
   binding_.set_limit(base::kUnlimited);
-  while (!absent_.empty()) page_in(*absent_.back(), Access::kWrite);
+  while (!absent_.empty()) {
+    make_place({.bytes = absent_.back()->charged, .keep_whole = Bytes(0)});
+    page_in(*absent_.back(), Access::kWrite);
+  }
   for (std::size_t i = 0; i < policy_->size(); ++i)
     if (policy_->at(i)->is_clean()) make_writable(*policy_->at(i));
 }

@@ -1,0 +1,176 @@
+#include "tensorpager/arena/region.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <random>
+
+namespace tensorpager::arena {
+namespace {
+
+using base::Bytes;
+
+constexpr Bytes kGranule{16};
+
+Bytes units(std::uint64_t n) { return Bytes(n * kGranule.count()); }
+std::uint64_t at(std::uint64_t n) { return n * kGranule.count(); }
+
+/// A region of 10 granules with pieces at the given places.
+Region region_with(std::initializer_list<std::pair<std::uint64_t, std::uint64_t>> pieces) {
+  Region region(kGranule);
+  region.set_limit(units(10));
+  for (const auto& [begin, size] : pieces) region.take(at(begin), units(size));
+  return region;
+}
+
+/// All pieces can go, for their size; those listed cannot.
+Region::Cost all_but(std::vector<std::uint64_t> fixed) {
+  return [fixed](std::uint64_t offset, Bytes size) -> std::optional<double> {
+    for (const std::uint64_t one : fixed)
+      if (offset == at(one)) return std::nullopt;
+    return static_cast<double>(size.count());
+  };
+}
+
+TEST(Region, FillsTheSmallestGapFromItsHighEnd) {
+  // ..AA...BB.
+  const Region region = region_with({{2, 2}, {7, 2}});
+  EXPECT_EQ(region.find_gap(units(1), kGranule, Fit::kSmallest), at(9));
+  EXPECT_EQ(region.find_gap(units(2), kGranule, Fit::kSmallest), at(0));
+  EXPECT_EQ(region.find_gap(units(3), kGranule, Fit::kSmallest), at(4));
+  EXPECT_EQ(region.find_gap(units(4), kGranule, Fit::kSmallest), std::nullopt);
+  EXPECT_EQ(region.find_gap(units(1), kGranule, Fit::kLowest), at(0));
+}
+
+TEST(Region, AlignsWhereItIsAsked) {
+  // .A........
+  const Region region = region_with({{1, 1}});
+  EXPECT_EQ(region.find_gap(units(2), units(4), Fit::kLowest), at(4));
+  EXPECT_EQ(region.find_gap(units(2), units(4), Fit::kSmallest), at(8));
+}
+
+TEST(Region, JoinsGapsOfNeighbours) {
+  Region region = region_with({{0, 3}, {3, 4}, {7, 3}});
+  region.give_back(at(0));
+  region.give_back(at(7));
+  EXPECT_FALSE(region.has_gap(units(4), kGranule));
+  region.give_back(at(3));
+  EXPECT_TRUE(region.has_gap(units(10), kGranule));
+  EXPECT_EQ(region.taken(), Bytes(0));
+}
+
+TEST(Region, RemovesTheCheapestRunOfNeighbours) {
+  // AABBB.CCDD: removing C and the gap beside it (2 granules) makes room for 3; AA and one of BBB would cost 5.
+  const Region region = region_with({{0, 2}, {2, 3}, {6, 2}, {8, 2}});
+  const auto run = region.cheapest_run(units(3), kGranule, Fit::kSmallest, all_but({}));
+  ASSERT_TRUE(run.has_value());
+  EXPECT_EQ(run->offset, at(5));
+  EXPECT_EQ(run->to_remove, std::vector<std::uint64_t>{at(6)});
+}
+
+TEST(Region, PlacesWhatIsFixedBesideWhatIsFixed) {
+  // The cheapest place for 2 is the gap in the middle, but it would leave no run of 5: A.B..CDDDD with A fixed.
+  const Region region = region_with({{0, 1}, {2, 1}, {5, 1}, {6, 4}});
+  const auto anywhere = region.cheapest_run(units(2), kGranule, Fit::kSmallest, all_but({0}));
+  ASSERT_TRUE(anywhere.has_value());
+  EXPECT_EQ(anywhere->offset, at(3));
+  const auto beside = region.cheapest_run(units(2), kGranule, Fit::kBesideFixed, all_but({0}));
+  ASSERT_TRUE(beside.has_value());
+  EXPECT_EQ(beside->offset, at(1));
+  EXPECT_EQ(beside->to_remove, std::vector<std::uint64_t>{at(2)});
+}
+
+TEST(Region, SaysThatNoRunWillDo) {
+  // ....A.....: 5 on the right of what is fixed, 4 on its left.
+  const Region region = region_with({{4, 1}});
+  EXPECT_FALSE(region.cheapest_run(units(6), kGranule, Fit::kSmallest, all_but({4})).has_value());
+  EXPECT_EQ(region.largest_run(all_but({4})), units(5));
+}
+
+TEST(Region, KeepsTheLowEndForThoseThatAskForIt) {
+  Region region = region_with({});
+  region.keep_low(at(2));
+  EXPECT_EQ(region.find_gap(units(8), kGranule, Fit::kSmallest), at(2));
+  EXPECT_EQ(region.find_gap(units(1), kGranule, Fit::kLowest), at(0));
+  EXPECT_FALSE(region.has_gap(units(9), kGranule));
+  EXPECT_EQ(region.find_gap(units(9), kGranule, Fit::kSmallest), at(1));  // where there is no other place
+}
+
+TEST(Region, GathersMovablePiecesAtTheLowEndOfTheirRun) {
+  // .A.RBF.C..: A, B, C movable, R removable, F fixed.
+  Region region = region_with({{1, 1}, {3, 1}, {4, 1}, {5, 1}, {7, 1}});
+  const auto kind = [](std::uint64_t offset) {
+    if (offset == at(5)) return Region::Piece::kFixed;
+    return offset == at(3) ? Region::Piece::kRemovable : Region::Piece::kMovable;
+  };
+  const Region::Compaction compaction = region.compaction(kind);
+  EXPECT_TRUE(compaction.to_remove.empty());  // R is not where A and B go
+  EXPECT_EQ(compaction.largest_run, units(3));
+  for (const Region::Slide& slide : compaction.slides) region.slide(slide);
+  // AB.R.FC...
+  EXPECT_FALSE(region.has_gap(units(4), kGranule));
+  region.give_back(at(3));
+  EXPECT_EQ(region.find_gap(units(3), kGranule, Fit::kLowest), at(2));
+  region.give_back(at(0));
+  region.give_back(at(1));
+  region.give_back(at(6));
+}
+
+TEST(Region, ListsWhatReachesBeyondALoweredLimit) {
+  Region region = region_with({{0, 2}, {6, 3}});
+  region.set_limit(units(7));
+  EXPECT_EQ(region.beyond_limit(), std::vector<std::uint64_t>{at(6)});
+  region.give_back(at(6));
+  EXPECT_FALSE(region.has_gap(units(6), kGranule));
+  EXPECT_TRUE(region.has_gap(units(5), kGranule));
+}
+
+/// Against a plain array of granules: pieces never overlap, gaps are found if and only if they are there, and a run
+/// that is emptied holds what it was emptied for.
+TEST(Region, AgreesWithAnArrayOnRandomPrograms) {
+  for (std::uint32_t seed = 0; seed < 200; ++seed) {
+    SCOPED_TRACE(seed);
+    std::mt19937 random(seed);
+    constexpr std::uint64_t kUnits = 40;
+    Region region(kGranule);
+    region.set_limit(units(kUnits));
+    std::vector<bool> taken(kUnits);
+    std::map<std::uint64_t, std::uint64_t> pieces;
+    const auto mark = [&](std::uint64_t begin, std::uint64_t size, bool value) {
+      for (std::uint64_t i = begin; i < begin + size; ++i) {
+        ASSERT_NE(taken[i], value);
+        taken[i] = value;
+      }
+    };
+    for (int step = 0; step < 200; ++step) {
+      const std::uint64_t size = 1 + random() % 8;
+      std::uint64_t longest = 0, length = 0;
+      for (const bool unit : taken) longest = std::max(longest, length = unit ? 0 : length + 1);
+      EXPECT_EQ(region.has_gap(units(size), kGranule), longest >= size);
+      auto place = region.find_gap(units(size), kGranule, random() % 2 ? Fit::kLowest : Fit::kSmallest);
+      EXPECT_EQ(place.has_value(), longest >= size);
+      if (!place) {
+        const auto run = region.cheapest_run(units(size), kGranule, Fit::kSmallest, all_but({}));
+        ASSERT_TRUE(run.has_value());
+        for (const std::uint64_t offset : run->to_remove) {
+          mark(offset / at(1), pieces.at(offset), false);
+          pieces.erase(offset);
+          region.give_back(offset);
+        }
+        place = run->offset;
+      }
+      region.take(*place, units(size));
+      mark(*place / at(1), size, true);
+      pieces[*place] = size;
+      if (random() % 3 == 0) {
+        const auto victim = std::next(pieces.begin(), static_cast<std::ptrdiff_t>(random() % pieces.size()));
+        mark(victim->first / at(1), victim->second, false);
+        region.give_back(victim->first);
+        pieces.erase(victim);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tensorpager::arena

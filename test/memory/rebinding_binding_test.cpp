@@ -1,0 +1,247 @@
+// The pager over the rebinding binding, with holders that stand for storages: they know their block's address only as
+// they are told it.
+#include "tensorpager/memory/rebinding_binding.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <random>
+#include <vector>
+
+#include "tensorpager/pager/lru_policy.h"
+#include "tensorpager/pager/pager.h"
+#include "tensorpager/pager/pin_set.h"
+#include "tensorpager/transfer/engine.h"
+
+namespace tensorpager::memory {
+namespace {
+
+using base::Bytes;
+using pager::Access;
+using pager::Block;
+using pager::PinSet;
+using pager::Temporaries;
+
+constexpr Bytes kBlock{std::uint64_t{64} << 10};
+Bytes blocks(std::uint64_t n) { return Bytes(n * kBlock.count()); }
+
+struct Storage {
+  Block* block = nullptr;
+  std::byte* data = nullptr;
+};
+
+class Storages final : public Holders {
+ public:
+  bool claim(Block& block, void* holder) override {
+    auto& storage = *static_cast<Storage*>(holder);
+    if (storage.block != &block) return false;
+    block.holder = holder;
+    return true;
+  }
+  bool has(const Block& block) const override {
+    return block.holder != nullptr && static_cast<Storage*>(block.holder)->block == &block;
+  }
+  void set_data(Block& block, std::byte* data) override { static_cast<Storage*>(block.holder)->data = data; }
+  void forget(Block& block) noexcept override { block.holder = nullptr; }
+};
+
+class RebindingTest : public testing::Test {
+ protected:
+  void start(Bytes budget, std::optional<std::uint64_t> fuzz = std::nullopt) {
+    pager::Pager::Options options;
+    options.budget = budget;
+    options.fuzz = fuzz;
+    pager_.start(options, transfer::make_ram_engine());
+  }
+  void TearDown() override {
+    const pager::Statistics counts = pager_.statistics();
+    EXPECT_EQ(counts.pins, 0U);
+    EXPECT_EQ(counts.live_blocks, 0U);
+    EXPECT_EQ(counts.spill_bytes, 0U);
+    EXPECT_EQ(counts.over_budget_bytes, 0U);
+  }
+
+  /// Made, filled and claimed, as an op's result is.
+  void make(Storage& storage, Bytes size, std::uint8_t value) {
+    storage.block = &pager_.create(size);
+    storage.data = storage.block->data;
+    std::memset(storage.data, value, size.count());
+    pager_.claim(*storage.block, &storage);
+  }
+  void destroy(Storage& storage) {
+    Block& block = *storage.block;
+    storage.block = nullptr;
+    pager_.destroy(block);
+  }
+  /// Reads inside an op.
+  bool holds(const Storage& storage, std::uint8_t value) {
+    PinSet pins(pager_, Temporaries::kKeep);
+    pins.see(*storage.block, Access::kRead);
+    pins.admit();
+    for (std::uint64_t i = 0; i < storage.block->size.count(); i += 512)
+      if (storage.data[i] != std::byte{value}) return false;
+    return true;
+  }
+
+  arena::AddressSpace space_;
+  Storages storages_;
+  RebindingBinding binding_{space_, storages_};
+  pager::Pager pager_{space_, binding_, std::make_unique<pager::LruPolicy>()};
+};
+
+TEST_F(RebindingTest, GivesAnEvictedStorageANullPointerAndANewAddressLater) {
+  start(blocks(2));
+  Storage a, b, c;
+  make(a, kBlock, 1);
+  make(b, kBlock, 2);
+  std::byte* const before = a.data;
+  make(c, kBlock, 3);
+  EXPECT_EQ(a.data, nullptr);
+  EXPECT_EQ(c.data, before);
+  EXPECT_TRUE(holds(a, 1));
+  EXPECT_NE(a.data, nullptr);
+  EXPECT_TRUE(holds(b, 2));
+  EXPECT_TRUE(holds(c, 3));
+  for (Storage* one : {&a, &b, &c}) destroy(*one);
+}
+
+TEST_F(RebindingTest, KeepsTheArenaWithinExactlyTheBudget) {
+  start(blocks(3));
+  Storage all[6];
+  for (std::uint8_t i = 0; i < 6; ++i) make(all[i], kBlock, i);
+  std::vector<std::byte*> resident;
+  for (const Storage& one : all)
+    if (one.data != nullptr) resident.push_back(one.data);
+  std::ranges::sort(resident);
+  ASSERT_EQ(resident.size(), 3U);
+  EXPECT_EQ(resident[1] - resident[0], static_cast<std::ptrdiff_t>(kBlock.count()));
+  EXPECT_EQ(resident[2] - resident[1], static_cast<std::ptrdiff_t>(kBlock.count()));
+  EXPECT_LE(pager_.statistics().peak_bytes, blocks(3).count());
+  for (std::uint8_t i = 0; i < 6; ++i) EXPECT_TRUE(holds(all[i], i));
+  for (Storage& one : all) destroy(one);
+}
+
+TEST_F(RebindingTest, DoesNotEvictWhatNobodyCouldBeToldOf) {
+  start(blocks(2));
+  Block& scratch = pager_.create(kBlock);  // as raw memory for a library
+  Storage a, b;
+  make(a, kBlock, 1);
+  make(b, kBlock, 2);
+  EXPECT_EQ(a.data, nullptr);
+  EXPECT_NE(scratch.data, nullptr);
+  EXPECT_THROW(pager_.create(blocks(2)), base::OverBudget);
+  pager_.destroy(scratch);
+  EXPECT_TRUE(holds(a, 1));
+  destroy(a);
+  destroy(b);
+}
+
+TEST_F(RebindingTest, LetsABlockStayWhoseHolderGaveItAway) {
+  start(blocks(2));
+  Storage a, b, moved;
+  make(a, kBlock, 1);
+  make(b, kBlock, 2);
+  std::swap(a.block, moved.block);  // the program moved the memory to another storage
+  moved.data = a.data;
+  Storage c;
+  make(c, kBlock, 3);
+  EXPECT_NE(moved.data, nullptr);
+  EXPECT_EQ(b.data, nullptr);
+  EXPECT_TRUE(holds(moved, 1));
+  for (Storage* one : {&moved, &b, &c}) destroy(*one);
+}
+
+TEST_F(RebindingTest, MovesAnOpsArgumentsTogetherWhereTheyLeaveNoRoom) {
+  start(blocks(9));
+  Storage all[9];
+  for (std::uint8_t i = 0; i < 9; ++i) make(all[i], kBlock, i);
+  // Two arguments that split the arena in thirds, and an op that creates six blocks in one piece.
+  pager::WorkingRoom room;
+  Block* result = nullptr;
+  {
+    PinSet pins(pager_, Temporaries::kKeep, &room);
+    pins.see(*all[2].block, Access::kRead);
+    pins.see(*all[5].block, Access::kRead);
+    pins.admit();
+    result = &pager_.create(blocks(6));
+    EXPECT_EQ(all[2].data[0], std::byte{2});
+    EXPECT_EQ(all[5].data[0], std::byte{5});
+  }
+  pager_.destroy(*result);
+  for (std::uint8_t i = 0; i < 9; ++i) EXPECT_TRUE(holds(all[i], i));
+  for (Storage& one : all) destroy(one);
+}
+
+TEST_F(RebindingTest, SaysWhenBytesWouldFitButNotInOnePiece) {
+  start(blocks(5));
+  Storage all[5];
+  for (std::uint8_t i = 0; i < 5; ++i) make(all[i], kBlock, i);
+  pager_.pin_export(*all[2].block);  // cannot move
+  try {
+    pager_.create(blocks(3));
+    ADD_FAILURE();
+  } catch (const base::OverBudget& error) {
+    EXPECT_NE(std::string(error.what()).find("largest place between what is pinned is 128 KiB"), std::string::npos)
+        << error.what();
+  }
+  pager_.unpin_export(*all[2].block);
+  for (std::uint8_t i = 0; i < 5; ++i) EXPECT_TRUE(holds(all[i], i));
+  for (Storage& one : all) destroy(one);
+}
+
+TEST_F(RebindingTest, BringsAllBackWhenTheBudgetIsLifted) {
+  start(blocks(2));
+  Storage all[4];
+  for (std::uint8_t i = 0; i < 4; ++i) make(all[i], kBlock, i);
+  pager_.stop();
+  for (std::uint8_t i = 0; i < 4; ++i) {
+    ASSERT_NE(all[i].data, nullptr);
+    EXPECT_EQ(all[i].data[0], std::byte{i});
+  }
+  start(blocks(2));
+  for (std::uint8_t i = 0; i < 4; ++i) EXPECT_TRUE(holds(all[i], i));
+  for (Storage& one : all) destroy(one);
+}
+
+/// Random sizes, reads, writes and deaths, with the fuzzer at every op: contents are those of a map.
+TEST_F(RebindingTest, KeepsContentsThroughRandomPrograms) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    SCOPED_TRACE(seed);
+    start(blocks(12), seed % 2 == 0 ? std::make_optional(seed) : std::nullopt);
+    std::mt19937_64 random(seed);
+    std::map<std::uint64_t, std::pair<std::unique_ptr<Storage>, std::uint8_t>> live;
+    for (std::uint64_t step = 0; step < 300; ++step) {
+      pager_.at_op_boundary();
+      const auto value = static_cast<std::uint8_t>(random());
+      if (live.size() < 30 && random() % 3 == 0) {
+        auto storage = std::make_unique<Storage>();
+        make(*storage, Bytes(4096 * (1 + random() % 40)), value);
+        live.emplace(step, std::make_pair(std::move(storage), value));
+      } else if (!live.empty()) {
+        auto one = std::next(live.begin(), static_cast<std::ptrdiff_t>(random() % live.size()));
+        auto& [storage, old] = one->second;
+        ASSERT_TRUE(holds(*storage, old));
+        if (random() % 4 == 0) {
+          destroy(*storage);
+          live.erase(one);
+        } else if (random() % 2 == 0) {
+          PinSet pins(pager_, Temporaries::kKeep);
+          pins.see(*storage->block, Access::kWrite);
+          pins.admit();
+          std::memset(storage->data, value, storage->block->size.count());
+          old = value;
+        }
+      }
+    }
+    for (auto& [step, one] : live) {
+      EXPECT_TRUE(holds(*one.first, one.second));
+      destroy(*one.first);
+    }
+    pager_.stop();
+  }
+}
+
+}  // namespace
+}  // namespace tensorpager::memory
