@@ -11,6 +11,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map
 from training import BATCH, WIDTH, make_model, train
 
+import tensorpager
+
 pytestmark = [
     pytest.mark.forked,
     pytest.mark.filterwarnings("ignore:.*torch.jit.*deprecated"),
@@ -125,7 +127,7 @@ def function_subclass(evict):
 
 
 class Scaled(torch.Tensor):
-    """A wrapper without a storage of its own, by `__torch_dispatch__`."""
+    """A wrapper without a storage of its own, by `__torch_dispatch__`: the op that is called sees no block, those that it is made of do."""
 
     @staticmethod
     def __new__(cls, inner, scale):
@@ -223,10 +225,41 @@ PIECES = [
     custom_ops,
 ]
 
+SAVING = [scripted_saved_and_frozen, traced]  # torch.jit.save() reads storages in C++
+
 
 @pytest.mark.parametrize("piece", PIECES, ids=lambda piece: piece.__name__)
 def test_has_the_same_bits_under_pressure(spill, tmp_path, monkeypatch, piece):
     monkeypatch.chdir(tmp_path)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        bits.check(piece, spill)
+        bits.check(piece, spill, outside_ops=piece in SAVING)
+
+
+def test_ops_inside_torch_dispatch_are_admitted_and_refused_as_others(spill):
+    tensorpager.enable(budget=1 << 20, spill=spill)
+    wrapped = Scaled(torch.ones(300, 256), 3.0)  # 300 KiB, of which four do not fit
+    others = [torch.zeros(100, 256) for _ in range(8)]
+    assert torch.equal((wrapped * 2).inner, torch.full((300, 256), 6.0))
+    for _ in range(2):
+        with pytest.raises(torch.OutOfMemoryError, match=r"Tensorpager: aten::addcmul\((Float\[300, 256\](, )?){3}\)"):
+            torch.addcmul(wrapped, wrapped, wrapped)
+    assert torch.equal(wrapped.sum(0).inner, torch.full((256,), 900.0))
+    stats = tensorpager.stats()
+    assert stats["pins"] == stats["over_budget_bytes"] == 0 and len(others) == 8
+
+
+def test_body_of_torch_dispatch_keeps_no_temporaries_resident(spill):
+    class Long(Scaled):
+        @classmethod
+        def __torch_dispatch__(cls, function, types, args=(), kwargs=None):
+            kept = [args[0].inner + step for step in range(20)]  # five budgets
+            return sum(kept[1:], kept[0])
+
+    with tensorpager.enable(budget=1 << 20, spill=spill, quiet=True):
+        result = Long(torch.ones(256, 256), 1.0).relu()
+        assert result.min() == result.max() == 20 + sum(range(20))
+        stats = tensorpager.stats()
+    assert stats["need_bytes"] > 5 << 20 and stats["over_budget_bytes"] == 0
+    if bits.STABLE:
+        assert stats["faults"] == 0

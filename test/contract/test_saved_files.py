@@ -57,16 +57,16 @@ SAVES = {
 }
 
 
-@pytest.mark.parametrize("save", SAVES.values(), ids=SAVES)
-def test_file_is_the_one_that_an_unpaged_program_writes(spill, tmp_path, save):
+@pytest.mark.parametrize("save_name", SAVES)
+def test_file_is_the_one_that_an_unpaged_program_writes(spill, tmp_path, save_name):
     def piece(evict):
         model, optimizer = trained()
         path = tmp_path / "model.file"
         evict()
-        save(model, optimizer, path)
+        SAVES[save_name](model, optimizer, path)
         return path.read_bytes()
 
-    bits.check(piece, spill)
+    bits.check(piece, spill, outside_ops="safetensors" in save_name)
 
 
 def through_bytes(value, evict, legacy=False):
@@ -157,4 +157,4 @@ def test_safetensors_are_loaded_under_pressure(spill, tmp_path):
         evict()
         return whole, other, parts, safetensors.torch.load(open(path, "rb").read())
 
-    bits.check(piece, spill)
+    bits.check(piece, spill, outside_ops=True)  # safetensors reads raw addresses

@@ -217,9 +217,11 @@ PIECES = [
     other_types,
 ]
 
+READING_SIZES = [nested, packed_lstm, packed_gru]  # C++ code around the ops reads how long each part is
+
 
 @pytest.mark.parametrize("piece", PIECES, ids=lambda piece: piece.__name__)
 def test_has_the_same_bits_under_pressure(spill, piece):
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*(beta|prototype) st")  # nested and sparse CSR tensors
-        bits.check(piece, spill)
+        bits.check(piece, spill, outside_ops=piece in READING_SIZES)
