@@ -16,6 +16,7 @@ STATS = {
     "page_outs": 7,
     "fuzz_page_outs": 3,
     "pins": 0,
+    "live_blocks": 0,
 }
 BUDGET = 50 << 12
 PLAIN = Outcome(exit_code=0, stdout=OUTPUT)
@@ -39,6 +40,7 @@ def test_accepts_equal_bits_within_the_budget():
         (HALF, {"page_outs": 0}, "not counted: nothing"),
         (HALF, {"need_bytes": BUDGET}, "badly sized"),
         (HALF, {"pins": 1}, "pins are held"),
+        (FUZZ, {"live_blocks": 1}, "1 blocks live"),
         (FUZZ, {"fuzz_page_outs": 0}, "not counted: the fuzz"),
         (Case("gpt", "unlimited"), {"floor_bytes": 0}, "do not make sense"),
     ],
