@@ -13,11 +13,12 @@ from pathlib import Path
 HERE = Path(__file__).parent
 COMMAND = str(Path(sys.executable).with_name("tensorpager"))
 SECONDS = 60
+BINDING = "TENSORPAGER_BINDING"
 
 
 def environment(**variables):
-    """Ours without a session's, so that a test run under `tensorpager run` is no different."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("TENSORPAGER_")}
+    """Ours without a session's, so that a test run under `tensorpager run` is no different; but for the binding, which is chosen for all tests."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("TENSORPAGER_") or name == BINDING}
     return kept | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(HERE)} | variables
 
 

@@ -31,6 +31,9 @@ PROGRAMS = (
     "accumulation",
     "checkpointing",
     "data_loader",
+    "hugging_face_gpt2",
+    "hugging_face_llama",
+    "hugging_face_trainer",
 )
 GRANULE = 4096
 # Above the largest op: alignment and the reserve for small blocks; where blocks share one arena, also what is lost between them.
@@ -125,6 +128,8 @@ def _stats_failures(case, budget, stats):
     found = []
     if stats["pins"]:
         found.append(f"{stats['pins']} pins are held after the last op")
+    if stats["live_blocks"]:
+        found.append(f"{stats['live_blocks']} blocks live although the program's tensors are dead")
     if case.kind == "unlimited" and not 0 < stats["floor_bytes"] <= stats["need_bytes"]:
         found.append(f"floor {stats['floor_bytes']} and need {stats['need_bytes']} bytes do not make sense")
     if case.seed is not None and not stats["fuzz_page_outs"]:

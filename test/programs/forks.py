@@ -50,6 +50,17 @@ class Forks:
         torch.set_num_threads(1)
         torch.set_num_interop_threads(1)
 
+    @staticmethod
+    def preload(programs):
+        """Imports what these need and takes seconds; the forks find it loaded."""
+        if any(program.startswith("hugging_face_") for program in programs):
+            from transformers import (  # noqa: F401
+                BertForSequenceClassification,
+                GPT2LMHeadModel,
+                LlamaForCausalLM,
+                Trainer,
+            )
+
     def has_room(self):
         return len(self._running) < self._limit
 

@@ -157,6 +157,7 @@ def main():
 
     with tempfile.TemporaryDirectory(dir=args.folder, prefix="programs-") as folder:
         forks = Forks(folder, args.jobs, args.timeout, args.spill)
+        forks.preload(case.program for case in wanted)
         if args.growth:
             print(json.dumps(asdict(sample_growth(args.growth, args.steps, args.every, forks))))
             return 0

@@ -18,6 +18,7 @@ STATS = {
     "pins": 0,
     "faults": 0,
     "write_faults": 0,
+    "live_blocks": 0,
 }
 BUDGET = 50 << 12
 PLAIN = Outcome(exit_code=0, stdout=OUTPUT)
@@ -41,6 +42,7 @@ def test_accepts_equal_bits_within_the_budget():
         (HALF, {"page_outs": 0}, "not counted: nothing"),
         (HALF, {"need_bytes": BUDGET}, "badly sized"),
         (HALF, {"pins": 1}, "pins are held"),
+        (FUZZ, {"live_blocks": 1}, "1 blocks live"),
         (FUZZ, {"fuzz_page_outs": 0}, "not counted: the fuzz"),
         (Case("gpt", "unlimited"), {"floor_bytes": 0}, "do not make sense"),
         (replace(FUZZ, binding="rebinding"), {"write_faults": 1}, "no op announced"),

@@ -11,6 +11,7 @@
 #include "tensorpager/intercept/key.h"
 #include "tensorpager/intercept/list_ops.h"
 #include "tensorpager/intercept/op_info.h"
+#include "tensorpager/intercept/python_dispatch.h"
 
 namespace tensorpager::intercept {
 namespace {
@@ -58,6 +59,7 @@ void install(pager::Pager& pager, const arena::AddressSpace& space, c10::Deleter
   auto* aten = new torch::Library(torch::Library::IMPL, "aten", kKey, __FILE__, __LINE__);
   register_fallthroughs(*aten);
   register_hot_ops(*aten);
+  see_python_dispatch();
 }
 
 pager::Block* find_block(c10::StorageImpl& storage) {

@@ -38,6 +38,11 @@ bool is_written(const c10::Argument& argument) {
   return false;
 }
 
+/// Note [Unannounced writes]: the backward pass of oneDNN's LSTM uses the forward pass's workspace as scratch.
+bool is_scratch(const c10::FunctionSchema& schema, const c10::Argument& argument) {
+  return schema.name() == "aten::mkldnn_rnn_layer_backward" && argument.name() == "workspace";
+}
+
 /// Kernels registered from Python carry the file they came from; torch has no flag for it. Aten's own are never written
 /// in Python.
 bool is_python_op(const c10::OperatorHandle& op) {
@@ -56,7 +61,8 @@ OpInfo* make_info(const c10::OperatorHandle& op) {
   for (std::uint32_t i = 0; i < info.arguments; ++i) {
     const c10::Argument& argument = schema.arguments()[i];
     if (may_hold_tensor(argument.type()))
-      info.tensor_arguments.push_back({i, is_written(argument) ? Access::kWrite : Access::kRead});
+      info.tensor_arguments.push_back(
+          {i, is_written(argument) || is_scratch(schema, argument) ? Access::kWrite : Access::kRead});
   }
   for (const auto& result : schema.returns()) info.returns_tensors |= may_hold_tensor(result.type());
   info.collective = is_collective(schema);
