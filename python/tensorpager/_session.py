@@ -7,7 +7,7 @@ import os
 import sys
 from types import TracebackType
 
-from tensorpager import _build_info, _compiled, _exports, _threads
+from tensorpager import _build_info, _collectives, _compiled, _exports, _threads
 
 _started_with_foreign_bytes = 0
 
@@ -64,6 +64,7 @@ def enable(
     core.enable({f"TENSORPAGER_{name}": str(value) for name, value in options.items() if value is not None})
     global _started_with_foreign_bytes
     _started_with_foreign_bytes = before
+    _collectives.install(core)
     _compiled.install(core)
     _exports.install(core)
     _threads.install(core)
@@ -87,6 +88,7 @@ def disable() -> None:
         core.disable()
         _threads.uninstall()
         _exports.uninstall()
+        _collectives.uninstall()
 
 
 def stats() -> dict:

@@ -46,11 +46,13 @@ void run_boxed(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::j
   frame.run(run, [&] { return describe(info, *stack, first); });
   if (info.returns_tensors && frame.hands_results_up())
     for (const c10::IValue& result : torch::jit::last(*stack, info.returns)) frame.hand_up(result);
+  release_finished_collectives();  // this op may have waited for one
 }
 
 void install(pager::Pager& pager, const arena::AddressSpace& space) {
   g_target.pager = &pager;
   g_target.space = &space;
+  pager.set_relief(&wait_for_a_collective);
   // Leaked: threads may be inside our kernels until the process ends.
   auto* all = new torch::Library(torch::Library::IMPL, "_", kKey, __FILE__, __LINE__);
   all->fallback(torch::CppFunction::makeFromBoxedFunction<&run_boxed>());

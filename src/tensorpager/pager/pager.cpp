@@ -57,7 +57,7 @@ void Pager::page_all_in() {
     if (policy_->at(i)->is_clean()) make_writable(*policy_->at(i));
 }
 
-Block& Pager::create(Bytes size) {
+Block& Pager::create_once(Bytes size) {
   auto block = std::make_unique<Block>();
   block->size = size;
   block->charged = binding_.charge_for(size);
@@ -72,6 +72,7 @@ Block& Pager::create(Bytes size) {
     ledger_.born(block->charged);
     if (held) block->word = kPin;
     if (t_state.keeps_allocations) {
+      block->kept = true;
       block->word |= kExport;
       export_bytes_ += block->charged.count();
       note_unevictable();
@@ -101,6 +102,7 @@ void Pager::destroy(Block& block) noexcept {
   if ((word & kExportMask) != 0) {
     export_bytes_ -= block.charged.count();
     note_unevictable();
+    if (block.kept) block.word.fetch_sub(kExport, std::memory_order_relaxed);
   }
   space_.set_owner(block.data, nullptr);
   binding_.release(block);
@@ -119,7 +121,7 @@ void Pager::forget(Block& block) noexcept {
   delete &block;
 }
 
-std::byte* Pager::acquire_slab_chunk(Bytes size) {
+std::byte* Pager::acquire_slab_chunk_once(Bytes size) {
   const Lock lock(*this);
   make_room(size);
   std::byte* chunk = binding_.acquire_slab_chunk(size, ledger_.pool_allowance(size));
@@ -176,7 +178,7 @@ bool Pager::serve_fault(const void* address, FaultKind kind) noexcept {
   return t_state.same_faults < kHopeless;
 }
 
-Block* Pager::pin_export(const void* address) {
+Block* Pager::pin_export_once(const void* address) {
   const Lock lock(*this);
   Block* block = locate(address);
   if (block == nullptr) return nullptr;

@@ -12,6 +12,7 @@
 #include <mutex>
 #include <optional>
 #include <random>
+#include <type_traits>
 #include <vector>
 
 #include "tensorpager/arena/address_space.h"
@@ -50,16 +51,24 @@ class Pager {
   /// Ends it: pages everything in and lifts the budget. Throws IoError if bytes cannot be read back.
   void stop();
 
+  /// Called where a request does not fit, with no lock held: lets go of pins, waiting for whoever has them if it must,
+  /// and says whether another try is worth while. Set once, before the first session.
+  void set_relief(bool (*relief)()) { relief_ = relief; }
+
   // --- storages
   /// A block for `size` bytes (at least 1), pinned by the op that runs on this thread. Throws OverBudget, IoError.
-  Block& create(base::Bytes size);
+  Block& create(base::Bytes size) {
+    return with_relief([&]() -> Block& { return create_once(size); });
+  }
   void destroy(Block& block) noexcept;
   /// The block that starts exactly here; null if none does. Takes no lock.
   Block* find(const void* first) const { return static_cast<Block*>(space_.owner_at(first)); }
   /// The block that an address lies in; null where it is none of ours.
   Block* find_around(const void* address);
   /// A charged chunk for the slabs. Throws as `create`.
-  std::byte* acquire_slab_chunk(base::Bytes size);
+  std::byte* acquire_slab_chunk(base::Bytes size) {
+    return with_relief([&] { return acquire_slab_chunk_once(size); });
+  }
 
   // --- ops
   /// Counts an op; the fuzzer evicts here.
@@ -106,7 +115,9 @@ class Pager {
   bool serve_fault(const void* address, FaultKind kind) noexcept;
   /// Keeps the block at this address resident and writable until `unpin_export`; null where the address is none of
   /// ours. Throws OverBudget, IoError.
-  Block* pin_export(const void* address);
+  Block* pin_export(const void* address) {
+    return with_relief([&] { return pin_export_once(address); });
+  }
   void unpin_export(Block& block) noexcept;
 
   // --- all of it
@@ -122,6 +133,22 @@ class Pager {
  private:
   class Lock;
 
+  template <typename Attempt>
+  std::invoke_result_t<Attempt> with_relief(Attempt&& attempt) {
+    for (;;) {
+      const std::uint64_t floor = floor_.load(std::memory_order_relaxed);
+      try {
+        return attempt();
+      } catch (const base::OverBudget& error) {
+        if (relief_ == nullptr || error.asked() > error.budget() || !relief_()) throw;
+      }
+      floor_.store(floor, std::memory_order_relaxed);  // what was refused is not required after all
+    }
+  }
+  Block& create_once(base::Bytes size);
+  std::byte* acquire_slab_chunk_once(base::Bytes size);
+  void admit_once(PinSet& pins);
+  Block* pin_export_once(const void* address);
   Block* locate(const void* address) const;
   void make_room(base::Bytes bytes);
   bool page_out(Block& block);
@@ -137,6 +164,7 @@ class Pager {
   void note_curve();
   void settle_pool();
 
+  bool (*relief_)() = nullptr;
   arena::AddressSpace& space_;
   Binding& binding_;
   std::unique_ptr<EvictionPolicy> policy_;
