@@ -49,7 +49,8 @@ def enable(
 ) -> Session:
     """Charges and pages what this process allocates from now on, on the CPU.
 
-    budget: bytes, or a size such as ``"2GiB"``, ``"500MB"``, ``"25%"`` (of RAM), ``"unlimited"``. Default: TENSORPAGER_BUDGET.
+    budget: bytes, or a size such as ``"2GiB"``, ``"500MB"``, ``"25%"`` (of RAM; under torchrun divided by the ranks on this machine),
+        ``"unlimited"``. Default: TENSORPAGER_BUDGET.
     spill: a directory for paged-out bytes, or ``"ram"``. Default: TENSORPAGER_SPILL, else the temporary directory.
     fuzz: seed of random evictions at every op, for testing.
     quiet: True keeps it from saying, in one line on standard error, how many bytes of tensors were made before and are therefore
