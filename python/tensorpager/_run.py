@@ -8,7 +8,7 @@ import multiprocessing.util
 import os
 import sys
 
-_OWNER = "TENSORPAGER_OWNER"  # process id of the first process that imported torch: its statistics are the run's
+_OWNER = "TENSORPAGER_OWNER"  # PID:RANK of a run's first process, and of the first one of each rank that torchrun starts
 
 
 def activate() -> None:
@@ -21,12 +21,25 @@ def activate() -> None:
         print(f"tensorpager: {error}", file=sys.stderr)
         sys.stderr.flush()
         os._exit(2)
-    is_owner = os.environ.setdefault(_OWNER, str(os.getpid())) == str(os.getpid())
-    atexit.register(_finish, os.getpid() if is_owner else 0)
+    atexit.register(_finish, os.getpid() if _becomes_owner() else 0)
     # A child forked by multiprocessing runs finalizers at its end, and no exit handlers.
     multiprocessing.util.register_after_fork(
         _finish, lambda finish: multiprocessing.util.Finalize(None, finish, (0,), exitpriority=0)
     )
+
+
+def _rank() -> str:
+    """As torchrun numbers this process, over all machines; empty where torchrun did not start it."""
+    return os.environ.get("RANK", "") if "LOCAL_WORLD_SIZE" in os.environ else ""
+
+
+def _becomes_owner() -> bool:
+    """Whether this process speaks for the run, or for its rank. Children inherit what is written here."""
+    owner = os.environ.get(_OWNER)
+    if owner is not None and owner.partition(":")[2] == _rank():
+        return owner.partition(":")[0] == str(os.getpid())
+    os.environ[_OWNER] = f"{os.getpid()}:{_rank()}"
+    return True
 
 
 def _finish(owner: int) -> None:
@@ -41,10 +54,13 @@ def _finish(owner: int) -> None:
         if path and torch.utils.data.get_worker_info() is None:  # of loader workers there is a new set each epoch
             _write(f"{path}.{os.getpid()}", stats)
         return
+    if "torch.distributed.launcher" in sys.modules and stats["ops"] == 0:
+        return  # torchrun itself: its ranks speak
+    rank = _rank()
     if path:
-        _write(path, stats)
+        _write(f"{path}.rank{rank}" if rank else path, stats)
     if os.environ.get("TENSORPAGER_QUIET", "0") in ("", "0"):
-        print(summary(stats), file=sys.stderr)
+        print(summary(stats, f"rank {rank}: " if rank else ""), file=sys.stderr)
 
 
 def _write(path: str, stats: dict) -> None:
@@ -56,12 +72,12 @@ def _write(path: str, stats: dict) -> None:
         print(f"tensorpager: cannot write the statistics: {error}", file=sys.stderr)
 
 
-def summary(stats: dict) -> str:
+def summary(stats: dict, who: str = "") -> str:
     from tensorpager._core import format_bytes
 
     budget = format_bytes(stats["budget_bytes"]) if stats["budget_bytes"] < 1 << 60 else "unlimited"
     text = (
-        f"tensorpager: need {format_bytes(stats['need_bytes'])}, budget {budget}, peak {format_bytes(stats['peak_bytes'])}"
+        f"tensorpager: {who}need {format_bytes(stats['need_bytes'])}, budget {budget}, peak {format_bytes(stats['peak_bytes'])}"
         f" (floor {format_bytes(stats['floor_bytes'])}); {stats['page_outs']} page-outs {format_bytes(stats['page_out_bytes'])},"
         f" {stats['page_ins']} page-ins {format_bytes(stats['page_in_bytes'])};"
         f" stalled {stats['stall_seconds']:.1f} of {stats['wall_seconds']:.1f} s"

@@ -7,7 +7,7 @@ import os
 import sys
 from types import TracebackType
 
-from tensorpager import _build_info, _compiled, _exports, _threads
+from tensorpager import _build_info, _collectives, _compiled, _exports, _threads
 
 _started_with_foreign_bytes = 0
 
@@ -54,7 +54,8 @@ def enable(
 ) -> Session:
     """Charges and pages what this process allocates from now on, on the CPU.
 
-    budget: bytes, or a size such as ``"2GiB"``, ``"500MB"``, ``"25%"`` (of RAM), ``"unlimited"``. Default: TENSORPAGER_BUDGET.
+    budget: bytes, or a size such as ``"2GiB"``, ``"500MB"``, ``"25%"`` (of RAM; under torchrun divided by the ranks on this machine),
+        ``"unlimited"``. Default: TENSORPAGER_BUDGET.
     spill: a directory for paged-out bytes, or ``"ram"``. Default: TENSORPAGER_SPILL, else the temporary directory.
     fuzz: seed of random evictions at every op, for testing.
     binding: ``"stable"``: a tensor keeps its address; ``"rebinding"``: one arena of exactly the budget, as on a GPU. Default:
@@ -71,6 +72,7 @@ def enable(
     core.enable({f"TENSORPAGER_{name}": str(value) for name, value in options.items() if value is not None})
     global _started_with_foreign_bytes
     _started_with_foreign_bytes = before
+    _collectives.install(core)
     _compiled.install(core)
     _exports.install(core)
     _threads.install(core)
@@ -94,6 +96,7 @@ def disable() -> None:
         core.disable()
         _threads.uninstall()
         _exports.uninstall()
+        _collectives.uninstall()
 
 
 def stats() -> dict:

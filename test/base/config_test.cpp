@@ -67,6 +67,21 @@ TEST(ReadConfig, ReadsAShareOfTheMachinesMemory) {
   EXPECT_EQ(config_of({{"TENSORPAGER_BUDGET", "50%"}}).budget, Bytes(physical_memory().count() / 2));
 }
 
+TEST(ReadConfig, DividesAShareByTheRanksOnTheMachineAndNothingElse) {
+  const auto budget = [](const char* text, const char* ranks) {
+    return config_of({{"TENSORPAGER_BUDGET", text}, {"LOCAL_WORLD_SIZE", ranks}}).budget;
+  };
+  EXPECT_EQ(budget("50%", "4"), Bytes(physical_memory().count() / 8));
+  EXPECT_EQ(budget("50%", ""), Bytes(physical_memory().count() / 2));
+  EXPECT_EQ(budget("8GiB", "4"), 8_GiB);
+  EXPECT_EQ(budget("unlimited", "4"), kUnlimited);
+}
+
+TEST(ReadConfig, RefusesANumberOfRanksThatIsNone) {
+  EXPECT_EQ(error_of({{"LOCAL_WORLD_SIZE", "two"}}), "LOCAL_WORLD_SIZE: 'two' is not a whole number");
+  EXPECT_EQ(error_of({{"LOCAL_WORLD_SIZE", "0"}}), "LOCAL_WORLD_SIZE: '0' ranks on this machine");
+}
+
 TEST(ReadConfig, TakesAnEmptyVariableForOneThatIsNotSet) {
   const Config config = config_of({{"TENSORPAGER_BUDGET", ""}, {"TENSORPAGER_FUZZ", ""}, {"TENSORPAGER_QUIET", ""}});
   EXPECT_EQ(config.budget, kUnlimited);

@@ -27,13 +27,14 @@ def run_command(*arguments, **options):
     RAM, which some machines have, unless `remarks`.
     """
     variables, remarks = options.pop("variables", {}), options.pop("remarks", False)
+    seconds = options.pop("seconds", SECONDS)
     options = {"stdin": subprocess.DEVNULL} | options if "input" not in options else options
     done = subprocess.run(
         [COMMAND, *map(str, arguments)],
         env=environment(**variables),
         capture_output=True,
         text=True,
-        timeout=SECONDS,
+        timeout=seconds,
         **options,
     )
     if not remarks:

@@ -97,6 +97,93 @@ TEST_F(ExportTest, ADeadBlocksRecordWaitsForItsPinsAndItsExports) {
   }
 }
 
+TEST_F(ExportTest, OfACollectivesThreadEndsWithItsBlockAndLeavesNoRecord) {
+  start(room_for(4));
+  t_state.keeps_allocations = true;
+  Block& block = make(kBlock, 1);
+  t_state.keeps_allocations = false;
+  pager_.page_out_all();
+  EXPECT_FALSE(block.is_absent());
+  EXPECT_EQ(counts().export_bytes, kBlock.count());
+  destroy(block);
+  EXPECT_EQ(counts().records, 0u);
+}
+
+/// Exports of a collective under way, which are let go when somebody needs the room.
+struct UnderWay {
+  static inline Pager* pager = nullptr;
+  static inline std::vector<Block*> exports;
+  static inline int asked = 0;
+
+  static bool let_one_go() {
+    ++asked;
+    if (exports.empty()) return false;
+    pager->unpin_export(*exports.back());
+    exports.pop_back();
+    return true;
+  }
+};
+
+class ReliefTest : public ExportTest {
+ protected:
+  void start_with_exports(std::uint64_t blocks) {
+    UnderWay::pager = &pager_;
+    UnderWay::asked = 0;
+    pager_.set_relief(&UnderWay::let_one_go);
+    start(room_for(4));
+    for (std::uint64_t seed = 0; seed < blocks; ++seed)
+      UnderWay::exports.push_back(pager_.pin_export(make(kBlock, seed).data));
+  }
+  void TearDown() override {
+    while (!UnderWay::exports.empty()) UnderWay::let_one_go();
+    ExportTest::TearDown();
+  }
+};
+
+TEST_F(ReliefTest, IsAskedForUntilAnAllocationFits) {
+  start_with_exports(4);
+  PinSet op(pager_, Temporaries::kKeep);
+  make(room_for(2), 5);
+  EXPECT_EQ(UnderWay::exports.size(), 2u);
+  EXPECT_EQ(UnderWay::asked, 2);
+  EXPECT_EQ(counts().floor_bytes, room_for(4).count()) << "what was refused at first is no floor";
+}
+
+TEST_F(ReliefTest, LetsAnOpGoOnWhoseOtherArgumentsWerePinnedBefore) {
+  start_with_exports(0);
+  Block& absent = make(kBlock, 1);
+  pager_.page_out_all();
+  Block& clean = make(kBlock, 2);
+  pager_.page_out_all();
+  EXPECT_TRUE(holds(clean, 2));
+  for (std::uint64_t seed = 3; seed < 6; ++seed)
+    UnderWay::exports.push_back(pager_.pin_export(make(kBlock, seed).data));
+  PinSet op(pager_, Temporaries::kKeep);
+  for (const Access access : {Access::kRead, Access::kWrite}) {
+    op.see(clean, access);
+    op.see(absent, access);
+  }
+  op.admit();
+  EXPECT_EQ(UnderWay::asked, 1);
+  EXPECT_EQ(counts().pins, 2u);
+  EXPECT_TRUE(is_filled(clean, 2) && is_filled(absent, 1));
+  EXPECT_EQ(counts().write_faults, 0u);
+}
+
+TEST_F(ReliefTest, IsNotWaitedForByWhatCouldNeverFit) {
+  start_with_exports(1);
+  EXPECT_THROW(make(room_for(5), 1), OverBudget);
+  EXPECT_EQ(UnderWay::asked, 0);
+}
+
+TEST_F(ReliefTest, ThatDoesNotComeLeavesTheRefusal) {
+  start_with_exports(0);
+  PinSet op(pager_, Temporaries::kKeep);
+  make(room_for(4), 1);
+  EXPECT_THROW(make(kBlock, 2), OverBudget);
+  EXPECT_EQ(UnderWay::asked, 1);
+}
+
 TEST_F(ExportTest, IsRefusedWhereItDoesNotFit) {
   start(room_for(2));
   Block& absent = make(kBlock, 1);

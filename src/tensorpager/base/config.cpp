@@ -28,13 +28,22 @@ BindingKind parse_binding(std::string_view text) {
   throw InvalidArgument("'" + std::string(text) + "' is neither stable nor rebinding");
 }
 
+std::uint64_t parse_ranks(std::string_view text) {
+  const std::uint64_t ranks = parse_count(text);
+  if (ranks == 0) throw InvalidArgument("'0' ranks on this machine");
+  return ranks;
+}
+
 struct Variable {
   const char* name;
   void (*read)(Config&, std::string_view);
 };
 
 constexpr Variable kVariables[] = {
-    {"TENSORPAGER_BUDGET", [](Config& c, std::string_view t) { c.budget = parse_size(t, physical_memory()); }},
+    // Before the budget, which looks at it. torchrun sets it in its ranks, and not in itself.
+    {"LOCAL_WORLD_SIZE", [](Config& c, std::string_view t) { c.local_ranks = parse_ranks(t); }},
+    {"TENSORPAGER_BUDGET",
+     [](Config& c, std::string_view t) { c.budget = parse_size(t, Bytes(physical_memory().count() / c.local_ranks)); }},
     {"TENSORPAGER_SPILL", [](Config& c, std::string_view t) { c.spill = t; }},
     {"TENSORPAGER_BINDING", [](Config& c, std::string_view t) { c.binding = parse_binding(t); }},
     {"TENSORPAGER_STATS", [](Config& c, std::string_view t) { c.stats = t; }},

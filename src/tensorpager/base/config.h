@@ -1,5 +1,6 @@
 // Every tunable of a session. Each is also an environment variable, which child processes inherit; the command line and
 // `tensorpager.enable()` write the same variables' fields.
+// The texts are read in the process whose session begins, so a launcher's `40%` is a share of what each rank sees.
 #pragma once
 
 #include <cstdint>
@@ -20,6 +21,7 @@ enum class BindingKind : std::uint8_t { kStable, kRebinding };
 
 struct Config {
   Bytes budget = kUnlimited;          // TENSORPAGER_BUDGET: hard limit on charged bytes
+  std::uint64_t local_ranks = 1;      // LOCAL_WORLD_SIZE: ranks on this machine; a budget of N% is divided by it
   std::string spill;                  // TENSORPAGER_SPILL: a directory, or `ram`; empty: the temporary directory
   BindingKind binding = BindingKind::kStable;  // TENSORPAGER_BINDING: stable or rebinding
   std::string stats;                  // TENSORPAGER_STATS: file that gets the statistics at exit; empty: none

@@ -96,7 +96,8 @@ void add_run_command(CLI::App& app, const Program& program) {
                                       "Run a program under a budget, unchanged and with the same results:\n  "
                                       "tensorpager run [OPTIONS] -- PROGRAM ARG...");
   verb->add_option("--budget", options->budget,
-                   "Hard limit on tensor memory: 8GiB, 500MB, 25% (of RAM), unlimited [TENSORPAGER_BUDGET]");
+                   "Hard limit on tensor memory of each process: 8GiB, 500MB, 25% (of RAM; under torchrun divided by "
+                   "the ranks on this machine), unlimited [TENSORPAGER_BUDGET]");
   verb->add_option(
       "--spill", options->spill,
       "Where paged-out bytes go: a directory (default: the temporary directory), or ram [TENSORPAGER_SPILL]");

@@ -4,6 +4,8 @@
 
 #include <ATen/core/dispatch/Dispatcher.h>
 
+#include <atomic>
+
 #include "tensorpager/intercept/op_info.h"
 
 namespace tensorpager::intercept {
@@ -11,14 +13,25 @@ namespace tensorpager::intercept {
 /// By schema: torch.distributed's ops.
 bool is_collective(const c10::FunctionSchema& schema);
 
-/// Runs the op, and keeps the blocks of its arguments and results until its Work is done. The arguments are pinned by
-/// the caller's frame.
+/// Runs the op, and keeps the blocks of its arguments and of what it allocated until its Work is done. All these are
+/// pinned by the caller's frame, the thread's innermost one.
 void run_collective(const c10::OperatorHandle& op, const OpInfo& info, c10::DispatchKeySet keys,
                     torch::jit::Stack* stack);
 
-/// Lets go of what finished collectives kept. Cheap where none is under way. Polls, because not every Work has a
-/// future; calls foreign code, so no lock may be held.
-void release_finished_collectives();
+/// Collectives whose arguments are kept. Read without a lock, to see whether there is anything to do.
+extern std::atomic<std::size_t> g_under_way_count;
+
+/// Lets go of what finished collectives kept; whether there were any. Polls, because not every Work has a future; calls
+/// foreign code, so no lock may be held.
+bool release_finished();
+inline void release_finished_collectives() {
+  if (g_under_way_count.load(std::memory_order_relaxed) != 0) [[unlikely]]
+    release_finished();
+}
+
+/// For a request that does not fit: waits until a collective is done and lets go of what it kept. False where none goes
+/// on by itself, on a collective's own thread, or after half a minute: its peer may be waiting for this very thread.
+bool wait_for_a_collective();
 
 /// Whether this thread belongs to a process group (by the name torch gives it).
 bool is_collective_thread();

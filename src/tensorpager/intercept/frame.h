@@ -37,9 +37,9 @@ std::string describe_call(const char* op, c10::ArrayRef<c10::IValue> arguments);
 
 class Frame {
  public:
-  /// `room` belongs to the op and lives for ever.
-  explicit Frame(pager::WorkingRoom& room, pager::Temporaries temporaries = pager::Temporaries::kKeep)
-      : pins_(*g_target.pager, temporaries, &room) {}
+  /// `room` belongs to the op and lives for ever; null where nothing is known of one.
+  explicit Frame(pager::WorkingRoom* room, pager::Temporaries temporaries = pager::Temporaries::kKeep)
+      : pins_(*g_target.pager, temporaries, room) {}
 
   void see(const at::TensorBase& tensor, pager::Access access) {
     g_target.finder().in_tensor(tensor, [&](pager::Block& block) { pins_.see(block, access); });

@@ -3,6 +3,7 @@
 #include <tuple>
 #include <type_traits>
 
+#include "tensorpager/intercept/collectives.h"
 #include "tensorpager/intercept/frame.h"
 #include "tensorpager/intercept/key.h"
 
@@ -58,8 +59,9 @@ struct Kernel<Op, Result(Arguments...)> {
   static Result call(c10::DispatchKeySet keys, Arguments... arguments) {
     if (!g_target.active) [[unlikely]]
       return Op::redispatch(after_key(keys), std::forward<Arguments>(arguments)...);
+    release_finished_collectives();
     g_target.pager->at_op_boundary();
-    Frame frame(room);
+    Frame frame(&room);
     (see_argument<Arguments>(frame, arguments), ...);
     const auto describe = [&] {
       std::vector<at::TensorBase> tensors;

@@ -35,7 +35,7 @@ void run_boxed(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::j
   const OpInfo& info = op_info(op);
   if (info.list_op && run_in_parts(op, info, keys, stack)) return;
   const std::size_t first = stack->size() - info.arguments;
-  Frame frame(info.room, info.temporaries);
+  Frame frame(&info.room, info.temporaries);
   for (const OpInfo::Argument& argument : info.tensor_arguments)
     frame.see((*stack)[first + argument.index], argument.access);
   const auto run = [&] {
@@ -47,12 +47,14 @@ void run_boxed(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::j
   frame.run(run, [&] { return describe(info, *stack, first); });
   if (info.returns_tensors && frame.wants_results())
     for (const c10::IValue& result : torch::jit::last(*stack, info.returns)) frame.take_result(result);
+  release_finished_collectives();  // this op may have waited for one
 }
 
 void install(pager::Pager& pager, const arena::AddressSpace& space, c10::DeleterFnPtr claimed) {
   g_target.pager = &pager;
   g_target.space = &space;
   g_target.claimed = claimed;
+  pager.set_relief(&wait_for_a_collective);
   // Leaked: threads may be inside our kernels until the process ends.
   auto* all = new torch::Library(torch::Library::IMPL, "_", kKey, __FILE__, __LINE__);
   all->fallback(torch::CppFunction::makeFromBoxedFunction<&run_boxed>());

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "tensorpager/intercept/collectives.h"
 #include "tensorpager/intercept/frame.h"
 #include "tensorpager/intercept/key.h"
 
@@ -62,7 +63,8 @@ bool run_in_parts(const c10::OperatorHandle& op, const OpInfo& info, c10::Dispat
 
   const auto describe = [&] { return describe_call(info.name.c_str(), c10::ArrayRef<c10::IValue>(arguments)); };
   const Bytes largest = *std::max_element(bytes.begin(), bytes.end());
-  if (const auto shortage = g_target.pager->shortage_for(largest)) throw_out_of_memory(describe(), shortage->what());
+  while (const auto shortage = g_target.pager->shortage_for(largest))
+    if (largest.count() > budget || !wait_for_a_collective()) throw_out_of_memory(describe(), shortage->what());
 
   torch::jit::drop(*stack, info.arguments);
   for (std::size_t begin = 0, end = 0; begin < bytes.size(); begin = end) {
@@ -71,7 +73,7 @@ bool run_in_parts(const c10::OperatorHandle& op, const OpInfo& info, c10::Dispat
     torch::jit::Stack part_stack;
     for (const c10::IValue& argument : arguments)
       part_stack.push_back(argument.isTensorList() ? part_of(argument, begin, end) : argument);
-    Frame frame(info.room);
+    Frame frame(&info.room);
     for (const OpInfo::Argument& argument : info.tensor_arguments)
       frame.see(part_stack[argument.index], argument.access);
     frame.run([&] { op.redispatchBoxed(after_key(keys), &part_stack); }, describe);

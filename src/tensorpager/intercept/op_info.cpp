@@ -67,7 +67,8 @@ OpInfo* make_info(const c10::OperatorHandle& op) {
   for (const auto& result : schema.returns()) info.returns_tensors |= may_hold_tensor(result.type());
   info.collective = is_collective(schema);
   info.list_op = is_list_op(schema);
-  if (is_python_op(op)) info.temporaries = pager::Temporaries::kLetGo;
+  // A collective has kernels in Python for fake tensors, and keeps what it allocates in C++.
+  if (!info.collective && is_python_op(op)) info.temporaries = pager::Temporaries::kLetGo;
   return made.release();
 }
 

@@ -30,7 +30,7 @@ class SeeingTable final : public c10::impl::PyInterpreterVTable {
     }
     const KeyIncluded included;
     // What Python code makes is held by Python objects: R1 ends here.
-    const Frame body(pager::Temporaries::kLetGo);
+    const Frame body(nullptr, pager::Temporaries::kLetGo);
     python_.dispatch(op, stack);
   }
 

@@ -38,6 +38,7 @@ struct Block {
   void* holder = nullptr;        // the storage that claimed it (rebinding)
   base::Bytes size;              // bytes the program asked for
   base::Bytes charged;           // size rounded up to the granule
+  bool kept = false;             // has an export pin from its birth to its death (R4)
   transfer::Slot slot;           // valid while absent or clean
   std::uint32_t mended = 0;      // times it was made accessible or writable; wraps
   std::uint32_t list_index = 0;  // place in the policy while resident, in the list of absent blocks while not

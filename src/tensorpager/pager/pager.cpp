@@ -68,7 +68,7 @@ void Pager::page_all_in() {
     if (policy_->at(i)->is_clean()) make_writable(*policy_->at(i));
 }
 
-Block& Pager::create(Bytes size) {
+Block& Pager::create_once(Bytes size) {
   auto block = std::make_unique<Block>();
   block->size = size;
   block->charged = binding_.charge_for(size);
@@ -83,6 +83,7 @@ Block& Pager::create(Bytes size) {
     ledger_.born(block->charged);
     block->word = (held ? kPin : 0) | (is_placed_ ? kUnclaimed : 0);
     if (t_state.keeps_allocations) {
+      block->kept = true;
       block->word |= kExport;
       export_bytes_ += block->charged.count();
       note_unevictable();
@@ -113,6 +114,7 @@ void Pager::destroy(Block& block) noexcept {
   if ((word & kExportMask) != 0) {
     export_bytes_ -= block.charged.count();
     note_unevictable();
+    if (block.kept) block.word.fetch_sub(kExport, std::memory_order_relaxed);
   }
   if (block.data != nullptr) space_.set_owner(block.data, nullptr);
   binding_.release(block);
@@ -131,7 +133,7 @@ void Pager::forget(Block& block) noexcept {
   delete &block;
 }
 
-std::byte* Pager::acquire_slab_chunk(Bytes size) {
+std::byte* Pager::acquire_slab_chunk_once(Bytes size) {
   const Lock lock(*this);
   make_place({.bytes = size, .keep_whole = Bytes(0), .is_slab = true});
   std::byte* chunk = binding_.acquire_slab_chunk(size, ledger_.pool_allowance(size));
@@ -194,14 +196,14 @@ bool Pager::serve_fault(const void* address, FaultKind kind) noexcept {
   return t_state.same_faults < kHopeless;
 }
 
-Block* Pager::pin_export(const void* address) {
+Block* Pager::pin_export_once(const void* address) {
   const Lock lock(*this);
   Block* block = locate(address);
   if (block != nullptr) export_locked(*block);
   return block;
 }
 
-void Pager::pin_export(Block& block) {
+void Pager::pin_export_once(Block& block) {
   const Lock lock(*this);
   export_locked(block);
 }

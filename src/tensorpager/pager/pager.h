@@ -12,6 +12,7 @@
 #include <mutex>
 #include <optional>
 #include <random>
+#include <type_traits>
 #include <vector>
 
 #include "tensorpager/arena/address_space.h"
@@ -50,9 +51,15 @@ class Pager {
   /// Ends it: pages everything in and lifts the budget. Throws IoError if bytes cannot be read back.
   void stop();
 
+  /// Called where a request does not fit, with no lock held: lets go of pins, waiting for whoever has them if it must,
+  /// and says whether another try is worth while. Set once, before the first session.
+  void set_relief(bool (*relief)()) { relief_ = relief; }
+
   // --- storages
   /// A block for `size` bytes (at least 1), pinned by the op that runs on this thread. Throws OverBudget, IoError.
-  Block& create(base::Bytes size);
+  Block& create(base::Bytes size) {
+    return with_relief([&]() -> Block& { return create_once(size); });
+  }
   void destroy(Block& block) noexcept;
   /// The block that starts exactly here; null if none does. Takes no lock.
   Block* find(const void* first) const { return static_cast<Block*>(space_.owner_at(first)); }
@@ -61,7 +68,9 @@ class Pager {
   /// The storage that holds the block is known from now on (rebinding): it may be evicted.
   void claim(Block& block, void* holder);
   /// A charged chunk for the slabs. Throws as `create`.
-  std::byte* acquire_slab_chunk(base::Bytes size);
+  std::byte* acquire_slab_chunk(base::Bytes size) {
+    return with_relief([&] { return acquire_slab_chunk_once(size); });
+  }
 
   // --- ops
   /// Counts an op; the fuzzer evicts here.
@@ -112,8 +121,12 @@ class Pager {
   bool serve_fault(const void* address, FaultKind kind) noexcept;
   /// Keeps the block at this address resident and writable until `unpin_export`; null where the address is none of
   /// ours. Throws OverBudget, IoError.
-  Block* pin_export(const void* address);
-  void pin_export(Block& block);
+  Block* pin_export(const void* address) {
+    return with_relief([&] { return pin_export_once(address); });
+  }
+  void pin_export(Block& block) {
+    with_relief([&] { pin_export_once(block); });
+  }
   void unpin_export(Block& block) noexcept;
 
   // --- all of it
@@ -129,6 +142,23 @@ class Pager {
  private:
   class Lock;
 
+  template <typename Attempt>
+  std::invoke_result_t<Attempt> with_relief(Attempt&& attempt) {
+    for (;;) {
+      const std::uint64_t floor = floor_.load(std::memory_order_relaxed);
+      try {
+        return attempt();
+      } catch (const base::OverBudget& error) {
+        if (relief_ == nullptr || error.asked() > error.budget() || !relief_()) throw;
+      }
+      floor_.store(floor, std::memory_order_relaxed);  // what was refused is not required after all
+    }
+  }
+  Block& create_once(base::Bytes size);
+  std::byte* acquire_slab_chunk_once(base::Bytes size);
+  void admit_once(PinSet& pins);
+  Block* pin_export_once(const void* address);
+  void pin_export_once(Block& block);
   Block* locate(const void* address) const;
   void fit_into_budget();
   void export_locked(Block& block);
@@ -148,6 +178,7 @@ class Pager {
   void note_curve();
   void settle_pool();
 
+  bool (*relief_)() = nullptr;
   arena::AddressSpace& space_;
   Binding& binding_;
   const bool is_placed_;  // the binding's answer, on the hot path

@@ -70,6 +70,12 @@ class PinSet {
     return most;
   }
 
+  /// What is pinned by now: arguments, temporaries and results of inner ops. Some may be dead.
+  template <typename Visit>
+  void for_each(Visit&& visit) const {
+    for (Block* block : pins_) visit(*block);
+  }
+
   PinSet* parent() const { return parent_; }
   bool keeps_temporaries() const { return temporaries_ == Temporaries::kKeep; }
 

@@ -117,12 +117,16 @@ void Pager::release_slot(Block& block) {
 }
 
 void Pager::admit(PinSet& pins) {
-  auto& misses = pins.misses_;
   // Whatever comes, they are dealt with once.
   struct Clear {
-    decltype(misses)& list;
+    decltype(pins.misses_)& list;
     ~Clear() { list.clear(); }
-  } const clear{misses};
+  } const clear{pins.misses_};
+  with_relief([&] { admit_once(pins); });
+}
+
+void Pager::admit_once(PinSet& pins) {
+  auto& misses = pins.misses_;
   const Lock lock(*this);
   // The same storage may come twice, once read and once written: the write counts.
   std::sort(misses.begin(), misses.end(),
@@ -135,6 +139,7 @@ void Pager::admit(PinSet& pins) {
   };
   Bytes absent;
   for (auto miss = misses.begin(); miss != end; ++miss) {
+    if (miss->block == nullptr) continue;  // pinned by a try that was refused later on
     if (miss->block->is_absent()) {
       absent += miss->block->charged;
       continue;

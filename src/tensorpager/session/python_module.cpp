@@ -103,6 +103,7 @@ py::object call_pinned(const py::object& function, const py::tuple& arguments,
     if (Block* block = block_of(storage))
       pins.see(*block, written ? Access::kWrite : Access::kRead);
   try {
+    const py::gil_scoped_release others_go_on;
     pins.admit();
   } catch (const std::runtime_error& error) {
     const py::object type = py::module_::import("torch").attr("OutOfMemoryError");
@@ -132,6 +133,7 @@ PYBIND11_MODULE(_core, module) {
   module.def("unpin_export", &unpin_export);
   module.def("pin_capsule", &pin_capsule);
   module.def("call_pinned", &call_pinned);
+  module.def("release_collectives", [] { Session::get().release_collectives(); });
   module.def("page_out_all", [] { Session::get().pager().page_out_all(); });
   module.def("parse_size", [](const std::string& text) {
     return tensorpager::base::parse_size(text, tensorpager::base::physical_memory()).count();

@@ -8,6 +8,7 @@
 #include "tensorpager/arena/slabs.h"
 #include "tensorpager/base/clock.h"
 #include "tensorpager/base/errors.h"
+#include "tensorpager/intercept/collectives.h"
 #include "tensorpager/intercept/foreign.h"
 #include "tensorpager/intercept/interceptor.h"
 #include "tensorpager/memory/fault_handler.h"
@@ -121,11 +122,14 @@ void Session::disable() {
 
 void Session::enter_thread() { intercept::enter_thread(); }
 
+void Session::release_collectives() { intercept::release_finished_collectives(); }
+
 void Session::reinstall_fault_handler() {
   if (active_ && serves_faults_) memory::install_fault_handler(parts_->pager);
 }
 
 Session::Report Session::report_now() {
+  release_collectives();
   return {.binding = rebinds() ? "rebinding" : "stable",
           .spill = spill_,
           .counts = parts_->pager.statistics(),

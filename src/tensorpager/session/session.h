@@ -28,6 +28,8 @@ class Session {
 
   /// This thread's ops are seen from now on. A thread is also entered by its first allocation or fault.
   void enter_thread();
+  /// Lets go of what finished collectives kept.
+  void release_collectives();
   /// Puts our fault handler in front again after something replaced it.
   void reinstall_fault_handler();
 
