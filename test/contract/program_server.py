@@ -38,7 +38,9 @@ def serve():
 
 
 request = serve()
-atexit.register(gc.unfreeze)  # runs last; triton since 3.9 reports on standard error what the interpreter's end did not collect
+atexit.register(
+    gc.unfreeze
+)  # runs last; triton since 3.9 reports on standard error what the interpreter's end did not collect
 resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
 for descriptor, name in enumerate(("stdin", "stdout", "stderr")):
     flags = os.O_RDONLY if name == "stdin" else os.O_WRONLY | os.O_CREAT | os.O_APPEND

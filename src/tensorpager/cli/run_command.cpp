@@ -55,6 +55,12 @@ void check(const base::Config& config) {
                  directory.c_str());
 }
 
+/// Takes away what an earlier run left, so that the first process of this one to end can make the file anew.
+void forget_statistics(const char* path) {
+  std::error_code ignored;  // what cannot be removed is told when it cannot be written
+  if (path != nullptr && std::filesystem::is_regular_file(path, ignored)) std::filesystem::remove(path, ignored);
+}
+
 void run(const RunOptions& options, const Program& program) {
   if (program.empty())
     throw base::InvalidArgument(
@@ -77,6 +83,8 @@ void run(const RunOptions& options, const Program& program) {
   if (inherited != nullptr && *inherited != '\0') path += std::string(":") + inherited;
   export_option("PYTHONPATH", path);
   unsetenv("TENSORPAGER_OWNER");
+  export_option("TENSORPAGER_RUN", std::to_string(getpid()));
+  forget_statistics(std::getenv("TENSORPAGER_STATS"));
 
   std::vector<char*> arguments;
   for (const std::string& word : program) arguments.push_back(const_cast<char*>(word.c_str()));
