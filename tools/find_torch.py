@@ -28,10 +28,20 @@ def find_torch() -> tuple[str, str]:
     )
 
 
-def dynamic_metadata(field: str, settings: dict) -> list[str]:
-    """scikit-build-core's call for the wheel's dependencies: any patch release of the torch that it is built for."""
-    major, minor = find_torch()[1].split(".")[:2]
-    return [f"torch=={major}.{minor}.*"]
+class Dependency:
+    """scikit-build-core's provider of the wheel's dependencies: any patch release of the torch that it is built for."""
+
+    def build_state(self, state: str) -> None:
+        self._is_source = state == "sdist"
+
+    def dynamic_metadata(self, settings: dict, project: dict) -> dict[str, list[str]]:
+        if self._is_source:
+            return {"dependencies": []}
+        major, minor = find_torch()[1].split(".")[:2]
+        return {"dependencies": [f"torch=={major}.{minor}.*"]}
+
+    def dynamic_wheel(self, settings: dict) -> dict[str, bool]:
+        return {"dependencies": True}
 
 
 if __name__ == "__main__":
