@@ -2,7 +2,7 @@
 
 The fault handler serves every read and write from user code. A system call on an evicted buffer fails with EFAULT instead, so an array from
 `Tensor.numpy()` or `__array__`, and a DLPack capsule, keep their block resident for as long as they live; storage file methods do so
-while they run. Two places replace our fault handler; it is put back after them. A raw `data_ptr()` needs nothing: the address is stable.
+while they run. Some places replace our fault handler or block its signal; it is put back after them. A raw `data_ptr()` needs nothing: the address is stable.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ _undo: list = []
 def install(core) -> None:
     """Wraps the exporting methods; `uninstall` brings the originals back."""
     import faulthandler
+    import signal
 
     import torch
     from torch.utils.data._utils import signal_handling
@@ -74,6 +75,8 @@ def install(core) -> None:
     _replace(torch._C.PyTorchFileWriter, "write_record", pinned_record)
     _replace(signal_handling, "_set_worker_signal_handlers", handler_afterwards)
     _replace(faulthandler, "enable", handler_afterwards)
+    for name in ("signal", "pthread_sigmask"):
+        _replace(signal, name, handler_afterwards)
 
 
 def uninstall() -> None:

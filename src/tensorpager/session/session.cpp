@@ -94,7 +94,10 @@ void Session::disable() {
   active_ = false;
 }
 
-void Session::enter_thread() { intercept::enter_thread(); }
+void Session::enter_thread() {
+  intercept::enter_thread();
+  memory::accept_faults_here();
+}
 
 void Session::reinstall_fault_handler() {
   if (active_) memory::install_fault_handler(parts_->pager);
