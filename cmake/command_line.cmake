@@ -1,8 +1,19 @@
 # bin/tensorpager.
-find_package(CLI11 REQUIRED)
-add_executable(tensorpager src/tensorpager/cli/main.cpp src/tensorpager/cli/run_command.cpp)
+find_package(CLI11 QUIET)
+find_package(nlohmann_json QUIET)
+if(NOT CLI11_FOUND OR NOT nlohmann_json_FOUND)
+  message(FATAL_ERROR "CLI11 or nlohmann-json is missing; try apt-get install libcli11-dev nlohmann-json3-dev (as root), pip install pgm-build-deps for pip install --no-build-isolation, or make build, which unpacks them without root")
+endif()
+add_executable(tensorpager
+  src/tensorpager/cli/doctor_command.cpp src/tensorpager/cli/main.cpp src/tensorpager/cli/python_package.cpp
+  src/tensorpager/cli/run_command.cpp)
 tensorpager_own_target(tensorpager)
-target_link_libraries(tensorpager PRIVATE tensorpager_transfer CLI11::CLI11)
+target_link_libraries(tensorpager PRIVATE tensorpager_cli_checks CLI11::CLI11 nlohmann_json::nlohmann_json)
 target_include_directories(tensorpager PRIVATE ${PROJECT_BINARY_DIR})
 target_compile_definitions(tensorpager PRIVATE TENSORPAGER_VERSION="${PROJECT_VERSION}")
-install(TARGETS tensorpager DESTINATION bin)
+# In a wheel, scikit-build-core says where commands go.
+set(command_directory bin)
+if(SKBUILD)
+  set(command_directory ${SKBUILD_SCRIPTS_DIR})
+endif()
+install(TARGETS tensorpager DESTINATION ${command_directory})

@@ -1,10 +1,17 @@
-# Finds torch in the virtual environment that the build makes, without its CMake package (which wants CUDA and more than we use).
-find_package(Python 3.9 REQUIRED COMPONENTS Interpreter Development.Module)
+# Finds the torch that belongs to the Python of the build, without its CMake package (which wants CUDA and more than we use).
+find_package(Python 3.10 REQUIRED COMPONENTS Interpreter OPTIONAL_COMPONENTS Development.Module)
+if(NOT Python_Development.Module_FOUND)
+  message(FATAL_ERROR "the headers of ${Python_EXECUTABLE} are missing; on Debian: apt-get install python3-dev (as root), or run make build, which unpacks them without root")
+endif()
 execute_process(
-  COMMAND ${Python_EXECUTABLE} -c "import importlib.util as u, os; print(os.path.dirname(u.find_spec('torch').origin))"
-  OUTPUT_VARIABLE TORCH_DIR OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
-file(STRINGS ${TORCH_DIR}/version.py torch_version_line REGEX "^__version__ = ")
-string(REGEX REPLACE "^__version__ = '([^']*)'.*" "\\1" TORCH_VERSION "${torch_version_line}")
+  COMMAND ${Python_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tools/find_torch.py
+  OUTPUT_VARIABLE found_torch OUTPUT_STRIP_TRAILING_WHITESPACE RESULT_VARIABLE no_torch)
+if(no_torch)
+  message(FATAL_ERROR "no torch to build against; see above")
+endif()
+string(REPLACE "\n" ";" found_torch "${found_torch}")
+list(GET found_torch 0 TORCH_DIR)
+list(GET found_torch 1 TORCH_VERSION)
 message(STATUS "torch ${TORCH_VERSION} in ${TORCH_DIR}")
 
 add_library(torch_cpu INTERFACE)

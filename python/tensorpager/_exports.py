@@ -2,7 +2,7 @@
 
 Under the stable binding the fault handler serves every read and write from user code, but a system call on an evicted buffer fails with
 EFAULT. So an array from `Tensor.numpy()` or `__array__`, and a DLPack capsule, keep their block resident for as long as they live; storage file
-methods do so while they run. Two places replace our fault handler; it is put back after them. A raw `data_ptr()` needs nothing there: the
+methods do so while they run. Some places replace our fault handler or block its signal; it is put back after them. A raw `data_ptr()` needs nothing there: the
 address is stable. What the rebinding binding needs on top is in _guards.
 """
 
@@ -17,6 +17,7 @@ _undo: list = []
 def install(core) -> None:
     """Wraps the exporting methods; `uninstall` brings the originals back."""
     import faulthandler
+    import signal
 
     import torch
     from torch.utils.data._utils import signal_handling
@@ -68,6 +69,8 @@ def install(core) -> None:
     replace(torch._C.PyTorchFileWriter, "write_record", pinned_record)
     replace(signal_handling, "_set_worker_signal_handlers", handler_afterwards)
     replace(faulthandler, "enable", handler_afterwards)
+    for name in ("signal", "pthread_sigmask"):
+        replace(signal, name, handler_afterwards)
     if core.rebinds():
         _guards.install(core)
 

@@ -6,9 +6,12 @@ import atexit
 import json
 import multiprocessing.util
 import os
+import stat
 import sys
 
-_OWNER = "TENSORPAGER_OWNER"  # PID:RANK of a run's first process, and of the first one of each rank that torchrun starts
+from tensorpager import _children
+
+_RUN = "TENSORPAGER_RUN"  # process id of what `tensorpager run` became
 
 
 def activate() -> None:
@@ -21,69 +24,90 @@ def activate() -> None:
         print(f"tensorpager: {error}", file=sys.stderr)
         sys.stderr.flush()
         os._exit(2)
-    atexit.register(_finish, os.getpid() if _becomes_owner() else 0)
+    atexit.register(_finish, os.getpid() if _children.join() else 0)
+    os.register_at_fork(after_in_child=lambda: _children.forked(_session.stats()))
     # A child forked by multiprocessing runs finalizers at its end, and no exit handlers.
     multiprocessing.util.register_after_fork(
         _finish, lambda finish: multiprocessing.util.Finalize(None, finish, (0,), exitpriority=0)
     )
 
 
-def _rank() -> str:
-    """As torchrun numbers this process, over all machines; empty where torchrun did not start it."""
-    return os.environ.get("RANK", "") if "LOCAL_WORLD_SIZE" in os.environ else ""
-
-
-def _becomes_owner() -> bool:
-    """Whether this process speaks for the run, or for its rank. Children inherit what is written here."""
-    owner = os.environ.get(_OWNER)
-    if owner is not None and owner.partition(":")[2] == _rank():
-        return owner.partition(":")[0] == str(os.getpid())
-    os.environ[_OWNER] = f"{os.getpid()}:{_rank()}"
-    return True
-
-
-def _finish(owner: int) -> None:
-    """At the end of a process; `owner` is its id if it is the owner, and not in a fork of the owner."""
+def _finish(first: int) -> None:
+    """At the end of a process; `first` is its id if it speaks for the run or for its rank, and it is no fork of that one."""
     import torch.utils.data
 
     from tensorpager import _session
 
     stats = _session.stats()
     path = os.environ.get("TENSORPAGER_STATS")
-    if os.getpid() != owner:
-        if path and torch.utils.data.get_worker_info() is None:  # of loader workers there is a new set each epoch
-            _write(f"{path}.{os.getpid()}", stats)
+    if os.getpid() != first:
+        if torch.utils.data.get_worker_info() is None:  # of loader workers there is a new set each epoch
+            _children.tell(stats)
+            if path:
+                _write(f"{path}.{os.getpid()}", stats)
         return
     if "torch.distributed.launcher" in sys.modules and stats["ops"] == 0:
         return  # torchrun itself: its ranks speak
-    rank = _rank()
+    rank = _children.rank()
     if path:
-        _write(f"{path}.rank{rank}" if rank else path, stats)
+        _write_as_first(f"{path}.rank{rank}" if rank else path, stats)
     if os.environ.get("TENSORPAGER_QUIET", "0") in ("", "0"):
-        print(summary(stats, f"rank {rank}: " if rank else ""), file=sys.stderr)
+        text = summary(stats, _children.told(), f"rank {rank}: " if rank else "")
+        if not rank and os.environ.get(_RUN, str(first)) != str(first):
+            text += f"; process {first}"  # a launcher without torch may have started several
+        print(text, file=sys.stderr)
 
 
-def _write(path: str, stats: dict) -> None:
+def _write_as_first(path: str, stats: dict) -> None:
+    """A launcher without torch may have started several first processes: `path` is for the one that ends first, as making a file is atomic.
+    `run` took away what an earlier run had left.
+    """
     try:
-        with open(path, "w") as file:
+        _write(path, stats, "x")
+    except FileExistsError:
+        is_file = stat.S_ISREG(os.stat(path).st_mode)  # else a pipe or a device, which all may write to
+        _write(f"{path}.{os.getpid()}" if is_file else path, stats)
+
+
+def _write(path: str, stats: dict, mode: str = "w") -> None:
+    try:
+        with open(path, mode) as file:
             json.dump(stats, file, indent=1)
             file.write("\n")
+    except FileExistsError:
+        raise
     except OSError as error:
         print(f"tensorpager: cannot write the statistics: {error}", file=sys.stderr)
 
 
-def summary(stats: dict, who: str = "") -> str:
+def summary(stats: dict, children: dict | None = None, who: str = "") -> str:
     from tensorpager._core import format_bytes
 
-    budget = format_bytes(stats["budget_bytes"]) if stats["budget_bytes"] < 1 << 60 else "unlimited"
-    text = (
-        f"tensorpager: {who}need {format_bytes(stats['need_bytes'])}, budget {budget}, peak {format_bytes(stats['peak_bytes'])}"
-        f" (floor {format_bytes(stats['floor_bytes'])}); {stats['page_outs']} page-outs {format_bytes(stats['page_out_bytes'])},"
-        f" {stats['page_ins']} page-ins {format_bytes(stats['page_in_bytes'])};"
-        f" stalled {stats['stall_seconds']:.1f} of {stats['wall_seconds']:.1f} s"
-    )
+    budget = "budget " + (format_bytes(stats["budget_bytes"]) if stats["budget_bytes"] < 1 << 60 else "unlimited")
+    need = f"need {format_bytes(stats['need_bytes'])}"
+    peak = f"peak {format_bytes(stats['peak_bytes'])} (floor {format_bytes(stats['floor_bytes'])})"
+    text = f"tensorpager: {who}{need}, {budget}, {peak}; {_paging(stats)} of {stats['wall_seconds']:.1f} s"
+    if not stats["need_bytes"]:
+        text = f"tensorpager: {who}{budget}; no tensors in this process"
     if stats["over_budget_bytes"]:
         text += f"; OVER BUDGET by {format_bytes(stats['over_budget_bytes'])}"
     if stats["outside_budget_bytes"]:
         text += f"; {format_bytes(stats['outside_budget_bytes'])} of foreign memory outside the budget"
+    if children:
+        number = "1 child process" if children["children"] == 1 else f"{children['children']} child processes"
+        most = (
+            f"need at most {format_bytes(children['need_bytes'])}, peak at most {format_bytes(children['peak_bytes'])}"
+        )
+        text += f"; {number}: {most}; {_paging(children)} s"
+        if children["over_budget_bytes"]:
+            text += f"; OVER BUDGET by {format_bytes(children['over_budget_bytes'])}"
     return text
+
+
+def _paging(counts: dict) -> str:
+    from tensorpager._core import format_bytes
+
+    return (
+        f"{counts['page_outs']} page-outs {format_bytes(counts['page_out_bytes'])},"
+        f" {counts['page_ins']} page-ins {format_bytes(counts['page_in_bytes'])}; stalled {counts['stall_seconds']:.1f}"
+    )

@@ -21,17 +21,23 @@ def _core():
     python = f"{sys.version_info.major}.{sys.version_info.minor}"
     if python != _build_info.PYTHON:
         raise Mismatch(
-            f"built for Python {_build_info.PYTHON}, this is Python {python}; run `make build` with this Python"
+            f"built for Python {_build_info.PYTHON}, this is Python {python}; run `make build` or `pip install .` with this Python"
         )
     import torch
 
-    if torch.__version__ != _build_info.TORCH:
+    if _minor(torch.__version__) != _minor(_build_info.TORCH):
         raise Mismatch(
-            f"built for torch {_build_info.TORCH}, this is torch {torch.__version__}; run `make build` with this torch"
+            f"built for torch {_build_info.TORCH}, this is torch {torch.__version__};"
+            " run `make build` or `pip install .` with this torch"
         )
     from tensorpager import _core as core
 
     return core
+
+
+def _minor(version: str) -> list[str]:
+    """Patch releases of torch, and its builds with and without CUDA, share the layouts that the extension is compiled with."""
+    return version.split(".")[:2]
 
 
 class Session:

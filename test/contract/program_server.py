@@ -4,6 +4,7 @@ One JSON object a line on standard input starts a program; the answers are its p
 begins as it does after the program's own `import torch`: `_run.activate()` is what the import hook calls.
 """
 
+import atexit
 import gc
 import json
 import os
@@ -37,6 +38,9 @@ def serve():
 
 
 request = serve()
+atexit.register(
+    gc.unfreeze
+)  # runs last; triton since 3.9 reports on standard error what the interpreter's end did not collect
 resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
 for descriptor, name in enumerate(("stdin", "stdout", "stderr")):
     flags = os.O_RDONLY if name == "stdin" else os.O_WRONLY | os.O_CREAT | os.O_APPEND

@@ -1,6 +1,7 @@
 """`tensorpager run` and the Python around it: child processes, the import path, the import of torch."""
 
 import json
+import re
 import subprocess
 import sys
 
@@ -56,9 +57,73 @@ def test_child_process_is_paged_and_writes_its_own_statistics(family, how):
     assert stats["page_outs"] > (parents_stats["page_outs"] if how == "fork" else 0)
 
 
-def test_only_the_parent_prints_a_line(family):
+def test_only_the_parent_prints_a_line_and_it_tells_of_the_children(family):
     (line,) = family[1].splitlines()
-    assert line.startswith("tensorpager: need ")
+    assert line.startswith("tensorpager: need ") and "; 3 child processes: need at most " in line
+    # The three do the same; what a fork had from its parent is not counted twice.
+    page_outs = family[0]["parent"][1]["page_outs"]
+    assert re.search(r"(\d+) page-outs", line)[1] == f"{page_outs}"
+    assert page_outs < int(re.search(r"peak at most \S+ MiB; (\d+) page-outs", line)[1]) < 4.5 * page_outs
+
+
+TRAIN = "import torch; from training import make_model, train; train(make_model())"
+
+
+def start_children(number, own, code=TRAIN):
+    """A program that starts so many children at once and runs `own` too."""
+    start = f"[subprocess.Popen([sys.executable, '-c', {code!r}]) for _ in range({number})]"
+    return f"import subprocess, sys\n{own}\ncodes = [child.wait() for child in {start}]\nassert codes == [0] * {number}"
+
+
+def run_with_statistics(folder, code):
+    """What was printed, and the statistics by file name."""
+    options = ["--budget", "1MiB", "--spill", folder, "--stats", folder / "stats.json"]
+    done = run_command("run", *options, "--", sys.executable, "-c", code)
+    assert done.returncode == 0, done.stderr
+    return done.stderr, {path.name: json.loads(path.read_text()) for path in folder.glob("stats.json*")}
+
+
+def test_children_of_a_launcher_without_torch_do_not_overwrite_each_others_statistics(tmp_path):
+    printed, stats = run_with_statistics(tmp_path, start_children(4, own=""))
+    assert len(stats) == 4 and "stats.json" in stats
+    assert all(one["page_outs"] > 0 for one in stats.values())
+    lines = printed.splitlines()
+    pids = {line.rpartition("; process ")[2] for line in lines}
+    assert len(pids) == 4 and all(line.startswith("tensorpager: need ") for line in lines)
+    assert len({name.removeprefix("stats.json.") for name in stats} & pids) == 3
+
+
+def test_parent_that_only_starts_others_tells_what_these_did(tmp_path):
+    printed, stats = run_with_statistics(tmp_path, start_children(2, own="import torch"))
+    assert stats.pop("stats.json")["need_bytes"] == 0 and len(stats) == 2
+    (line,) = printed.splitlines()
+    page_outs = sum(one["page_outs"] for one in stats.values())
+    assert line.startswith("tensorpager: budget 1.00 MiB; no tensors in this process; 2 child processes: need at most ")
+    assert f"; {page_outs} page-outs " in line
+
+
+def test_child_that_runs_no_op_is_not_told_of(tmp_path):
+    printed, _ = run_with_statistics(tmp_path, start_children(1, own="import torch", code="import torch"))
+    assert printed == "tensorpager: budget 1.00 MiB; no tensors in this process\n"
+
+
+def test_statistics_of_an_earlier_run_are_gone_even_if_this_one_writes_none(tmp_path):
+    (tmp_path / "stats.json").write_text("old")
+    _, stats = run_with_statistics(tmp_path, "import os, torch; os._exit(0)")
+    assert stats == {}
+
+
+def test_statistics_can_go_to_a_device(tmp_path):
+    code = "import torch; torch.ones(9)"
+    done = run_command("run", "--budget", "1GiB", "--stats", "/dev/stdout", "--", sys.executable, "-c", code)
+    assert json.loads(done.stdout)["ops"] > 0
+
+
+@pytest.mark.parametrize("own", ["os.closerange(3, 256)", "os.environ['TENSORPAGER_OWNER'] = '1/fd/2'"])
+def test_program_that_closes_our_file_ends_as_ever(tmp_path, own):
+    code = start_children(1, own="import os, torch\n" + own)
+    printed, _ = run_with_statistics(tmp_path, code)
+    assert "child process" not in printed
 
 
 def python(code, **variables):

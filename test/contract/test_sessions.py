@@ -3,6 +3,7 @@
 import faulthandler
 import gc
 import io
+import signal
 import threading
 
 import pytest
@@ -142,6 +143,7 @@ def test_disable_gives_the_spill_space_back_and_takes_the_wrappers_off(spill):
         torch._C.PyTorchFileWriter: ("write_record",),
         threading.Thread: ("_bootstrap_inner",),
         faulthandler: ("enable",),
+        signal: ("signal", "pthread_sigmask"),
     }
 
     def wrapped():

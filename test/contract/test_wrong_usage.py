@@ -111,7 +111,7 @@ def test_build_for_another_python_or_torch_is_told(server, other_build):
     path, text = other_build
     done = server.start(path, TRAINING, path=path, TENSORPAGER_BUDGET="1GiB").wait()
     line = one_line(done)
-    assert text in line and "run `make build` with this" in line
+    assert text in line and "run `make build` or `pip install .` with this" in line
 
 
 def test_program_that_asks_for_a_session_from_such_a_build_gets_an_import_error(server, other_build):

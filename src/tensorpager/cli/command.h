@@ -14,4 +14,7 @@ using Program = std::vector<std::string>;
 /// `run`: starts a program under a budget.
 void add_run_command(CLI::App& app, const Program& program);
 
+/// `doctor`: what works on this machine.
+void add_doctor_command(CLI::App& app, const Program& program);
+
 }  // namespace tensorpager::cli

@@ -14,7 +14,8 @@ constexpr int kWrongUsage = 2;
 
 using tensorpager::cli::Program;
 
-constexpr void (*kVerbs[])(CLI::App&, const Program&) = {&tensorpager::cli::add_run_command};
+constexpr void (*kVerbs[])(CLI::App&, const Program&) = {&tensorpager::cli::add_run_command,
+                                                         &tensorpager::cli::add_doctor_command};
 
 }  // namespace
 
@@ -30,6 +31,7 @@ int main(int argc, char** argv) {
     app.parse(static_cast<int>(separator - argv), argv);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) return app.exit(error);
+    if (error.get_name() == "RuntimeError") return error.get_exit_code();  // a verb that has said what there is to say
     std::fprintf(stderr, "tensorpager: %s; see `tensorpager --help`\n", error.what());
     return kWrongUsage;
   } catch (const tensorpager::base::InvalidArgument& error) {

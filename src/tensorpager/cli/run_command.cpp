@@ -13,10 +13,10 @@
 #include <string>
 #include <vector>
 
-#include "generated/install_layout.h"
 #include "tensorpager/base/config.h"
 #include "tensorpager/base/errors.h"
 #include "tensorpager/cli/command.h"
+#include "tensorpager/cli/python_package.h"
 #include "tensorpager/transfer/engine.h"
 
 namespace tensorpager::cli {
@@ -29,15 +29,6 @@ struct RunOptions {
 
 void export_option(const char* variable, const std::string& value) {
   if (!value.empty()) setenv(variable, value.c_str(), 1);
-}
-
-/// site-packages/tensorpager/hook, seen from where this program is installed.
-std::filesystem::path hook_directory() {
-  const auto self = std::filesystem::read_symlink("/proc/self/exe");
-  const auto hook = self.parent_path().parent_path() / TENSORPAGER_SITE / "tensorpager" / "hook";
-  if (!std::filesystem::exists(hook / "sitecustomize.py"))
-    throw base::InvalidArgument("the Python part is missing at " + hook.string() + "; run `make build`");
-  return hook;
 }
 
 void check(const base::Config& config) {
@@ -53,6 +44,12 @@ void check(const base::Config& config) {
   if (!config.quiet && statfs(directory.c_str(), &file_system) == 0 && file_system.f_type == TMPFS_MAGIC)
     std::fprintf(stderr, "tensorpager: %s is in RAM (tmpfs), so paging out saves none; try --spill on a disk\n",
                  directory.c_str());
+}
+
+/// Takes away what an earlier run left, so that the first process of this one to end can make the file anew.
+void forget_statistics(const char* path) {
+  std::error_code ignored;  // what cannot be removed is told when it cannot be written
+  if (path != nullptr && std::filesystem::is_regular_file(path, ignored)) std::filesystem::remove(path, ignored);
 }
 
 void run(const RunOptions& options, const Program& program) {
@@ -74,10 +71,13 @@ void run(const RunOptions& options, const Program& program) {
   check(base::read_config(&std::getenv));
 
   const char* inherited = std::getenv("PYTHONPATH");
-  std::string path = hook_directory().string();
+  std::string path = (python_package() / "hook").string();
   if (inherited != nullptr && *inherited != '\0') path += std::string(":") + inherited;
   export_option("PYTHONPATH", path);
   unsetenv("TENSORPAGER_OWNER");
+  unsetenv("TENSORPAGER_OWNER_RANK");
+  export_option("TENSORPAGER_RUN", std::to_string(getpid()));
+  forget_statistics(std::getenv("TENSORPAGER_STATS"));
 
   std::vector<char*> arguments;
   for (const std::string& word : program) arguments.push_back(const_cast<char*>(word.c_str()));

@@ -60,7 +60,15 @@ void on_fault(int signal_number, siginfo_t* info, void* context) {
 
 }  // namespace
 
+void accept_faults_here() {
+  sigset_t fault;
+  sigemptyset(&fault);
+  sigaddset(&fault, SIGSEGV);
+  pthread_sigmask(SIG_UNBLOCK, &fault, nullptr);
+}
+
 void install_fault_handler(pager::Pager& pager) {
+  accept_faults_here();
   g_pager.store(&pager, std::memory_order_release);
   struct sigaction action {};
   action.sa_sigaction = &on_fault;

@@ -9,6 +9,8 @@ namespace tensorpager::memory {
 /// Installs the handler for this pager; again later, it puts itself back in front of whoever replaced it (loader
 /// workers, faulthandler).
 void install_fault_handler(pager::Pager& pager);
+/// Unblocks the signal in this thread. A fault while it is blocked ends the process, whatever the handler.
+void accept_faults_here();
 /// Called after a fault was served, on the faulting thread: the interceptor makes sure that it sees the thread's ops
 /// from now on.
 void set_fault_observer(void (*observer)());

@@ -120,7 +120,10 @@ void Session::disable() {
   active_ = false;
 }
 
-void Session::enter_thread() { intercept::enter_thread(); }
+void Session::enter_thread() {
+  intercept::enter_thread();
+  memory::accept_faults_here();
+}
 
 void Session::release_collectives() { intercept::release_finished_collectives(); }
 

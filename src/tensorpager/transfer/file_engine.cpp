@@ -1,6 +1,7 @@
 #include "tensorpager/transfer/file_engine.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/types.h>
 #include <unistd.h>
 
@@ -37,11 +38,15 @@ int open_unlinked(const std::string& directory) {
     throw IoError("open", "a spill file in " + directory, Bytes(0), errno, kAdviceToMake);
   }
   std::string path = directory + "/tensorpager-XXXXXX";
+  // A signal that ends the process between the two calls would leave an empty file.
+  sigset_t all, before;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
   descriptor = ::mkostemp(path.data(), O_CLOEXEC);
-  if (descriptor < 0) {
-    throw IoError("mkstemp", "a spill file in " + directory, Bytes(0), errno, kAdviceToMake);
-  }
-  ::unlink(path.c_str());
+  const int error = errno;
+  if (descriptor >= 0) ::unlink(path.c_str());
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (descriptor < 0) throw IoError("mkstemp", "a spill file in " + directory, Bytes(0), error, kAdviceToMake);
   return descriptor;
 }
 

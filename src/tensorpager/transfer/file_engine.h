@@ -25,6 +25,7 @@ class SpillFile {
   /// An offset. Room is only set aside here: the disk allocates when it is written, so a full disk shows at a write.
   std::uint64_t reserve(base::Bytes bytes);
   void release(std::uint64_t offset, base::Bytes bytes) { space_.give_back(offset, bytes); }
+  bool is_direct() const { return direct_; }
   bool empty() const { return space_.taken() == base::Bytes(0); }
 
   /// All or IoError; memory, offset and size are multiples of the page.

@@ -1,0 +1,199 @@
+// `tensorpager doctor`: what works here and what does not. Looks at the machine, then asks the Python that programs
+// would run with, which pages a few tensors for real.
+#include <sys/utsname.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <vector>
+
+#include "generated/install_layout.h"
+#include "tensorpager/base/bytes.h"
+#include "tensorpager/base/config.h"
+#include "tensorpager/base/errors.h"
+#include "tensorpager/cli/command.h"
+#include "tensorpager/cli/machine_checks.h"
+#include "tensorpager/cli/python_package.h"
+
+namespace tensorpager::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr unsigned kPatience = 120;  // seconds for the Python to answer; torch can take long from a cold disk
+
+struct DoctorOptions {
+  std::string python, spill;
+  bool json = false;
+};
+
+struct Ended {
+  int status = 0;      // as waitpid gives it
+  std::string output;  // what it wrote on standard output
+};
+
+/// Runs a program with its standard error thrown away, and without a session of its own. Ends it after kPatience.
+Ended ask(const std::vector<std::string>& command) {
+  int ends[2];
+  if (pipe(ends) != 0) throw base::IoError("pipe", "a pipe", base::Bytes(0), errno);
+  const pid_t child = fork();
+  if (child == 0) {
+    dup2(ends[1], STDOUT_FILENO);
+    close(ends[0]), close(ends[1]);
+    std::ignore = std::freopen("/dev/null", "w", stderr);
+    unsetenv("TENSORPAGER_BUDGET"), unsetenv("TENSORPAGER_FUZZ");
+    alarm(kPatience);
+    std::vector<char*> arguments;
+    for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
+    arguments.push_back(nullptr);
+    execvp(arguments[0], arguments.data());
+    _exit(127);
+  }
+  close(ends[1]);
+  Ended ended;
+  char buffer[4096];
+  for (ssize_t n; (n = read(ends[0], buffer, sizeof buffer)) > 0;) ended.output.append(buffer, static_cast<size_t>(n));
+  close(ends[0]);
+  waitpid(child, &ended.status, 0);
+  return ended;
+}
+
+std::string text_of_status(int status) {
+  if (!WIFSIGNALED(status)) return "ended with exit code " + std::to_string(WEXITSTATUS(status));
+  if (WTERMSIG(status) == SIGALRM) return "no answer after " + std::to_string(kPatience) + " s";
+  return "ended by signal " + std::to_string(WTERMSIG(status));
+}
+
+/// All that the Python's lines say. What is no JSON is somebody else's: a program may print at its start.
+Json facts_of(const std::string& output) {
+  Json facts = Json::object();
+  for (std::size_t begin = 0, end; (end = output.find('\n', begin)) != std::string::npos; begin = end + 1) {
+    const Json line = Json::parse(output.begin() + static_cast<std::ptrdiff_t>(begin),
+                                  output.begin() + static_cast<std::ptrdiff_t>(end), nullptr, false);
+    if (line.is_object()) facts.update(line);
+  }
+  return facts;
+}
+
+/// "what is so; what to try" as a finding.
+Finding not_possible(const std::string& name, const std::string& text) {
+  const std::size_t split = text.rfind("; ");
+  return {.name = name,
+          .verdict = Verdict::kNotPossible,
+          .found = text.substr(0, split),
+          .advice = split == std::string::npos ? "" : text.substr(split + 2)};
+}
+
+/// Up to three findings: the Python, its torch, and the trial; the first that is not possible ends them.
+std::vector<Finding> check_python(const std::string& python, const Ended& ended, const Json& facts) {
+  constexpr const char* kOther = "activate the program's virtual environment, or name its Python with --python";
+  std::vector<Finding> findings;
+  if (!facts.contains("python")) {
+    const bool is_missing = WIFEXITED(ended.status) && WEXITSTATUS(ended.status) == 127;
+    return {not_possible(
+        "python", python + (is_missing ? ": not found; " : ": " + text_of_status(ended.status) + "; ") + kOther)};
+  }
+  const auto executable = facts["executable"].get<std::string>();
+  findings.push_back({.name = "python", .found = facts["python"].get<std::string>() + ", " + executable});
+  if (!facts.contains("torch")) {
+    const std::string why = facts.value("no_torch", text_of_status(ended.status));
+    findings.push_back(not_possible("torch", "none for " + executable + " (" + why + "); " + kOther));
+    return findings;
+  }
+  if (facts.contains("misfit")) {
+    findings.push_back(not_possible("torch", facts["misfit"].get<std::string>()));
+    return findings;
+  }
+  findings.push_back({.name = "torch", .found = facts["torch"].get<std::string>()});
+  if (!facts.contains("trial_bytes")) {
+    const std::string why = facts.value("failure", text_of_status(ended.status));
+    findings.push_back({.name = "trial",
+                        .verdict = Verdict::kNotPossible,
+                        .found = why,
+                        .advice = "mend what is said above first, and report it if nothing is"});
+    return findings;
+  }
+  const auto bytes = [&](const char* name) {
+    return base::format_bytes(base::Bytes(facts[name].get<std::uint64_t>()));
+  };
+  findings.push_back({.name = "trial",
+                      .found = bytes("trial_bytes") + " of tensors paged through a budget of " + bytes("trial_budget") +
+                               ", all bytes equal"});
+  return findings;
+}
+
+std::vector<Finding> examine(const DoctorOptions& options) {
+  const std::string spill = !options.spill.empty() ? options.spill : base::read_config(&std::getenv).spill;
+  const std::string where = !spill.empty() ? spill : base::default_spill_directory(&std::getenv);
+  std::string python = options.python;
+  if (python.empty()) python = std::system("command -v python >/dev/null 2>&1") == 0 ? "python" : "python3";
+  const Finding spill_finding = check_spill(where);
+  const std::string usable = spill_finding.verdict == Verdict::kNotPossible ? "ram" : where;
+  const Ended ended = ask({python, (python_package() / "_doctor.py").string(), usable});
+  const Json facts = facts_of(ended.output);
+
+  utsname system{};
+  uname(&system);
+  std::vector<Finding> findings = {
+      {.name = "tensorpager",
+       .found = TENSORPAGER_VERSION " for torch " TENSORPAGER_TORCH " and Python " TENSORPAGER_PYTHON},
+      check_kernel(system.release, system.machine),
+      check_memory(""),
+      check_addresses(),
+      check_data_limit(),
+      check_mappings("", facts.value("mappings", std::uint64_t{0})),
+      check_huge_pages(""),
+      check_locked_memory(),
+      spill_finding,
+      check_gpus("", facts.value("gpus", std::uint64_t{0}))};
+  for (Finding& finding : check_python(python, ended, facts)) findings.push_back(std::move(finding));
+  return findings;
+}
+
+void print_json(const std::vector<Finding>& findings, bool works) {
+  Json checks = Json::array();
+  for (const Finding& one : findings)
+    checks.push_back(
+        {{"name", one.name}, {"verdict", to_string(one.verdict)}, {"found", one.found}, {"advice", one.advice}});
+  std::printf("%s\n",
+              Json{{"works", works}, {"checks", checks}}.dump(1, ' ', false, Json::error_handler_t::replace).c_str());
+}
+
+void print_lines(const std::vector<Finding>& findings, bool works) {
+  for (const Finding& one : findings)
+    std::printf("%-13s %-12s %s%s%s\n", to_string(one.verdict), one.name.c_str(), one.found.c_str(),
+                one.advice.empty() ? "" : "; try: ", one.advice.c_str());
+  std::printf("`tensorpager run` %s here\n", works ? "works" : "does not work");
+}
+
+void doctor(const DoctorOptions& options) {
+  const std::vector<Finding> findings = examine(options);
+  bool works = true;
+  for (const Finding& one : findings) works = works && one.verdict != Verdict::kNotPossible;
+  options.json ? print_json(findings, works) : print_lines(findings, works);
+  if (!works) throw CLI::RuntimeError(1);
+}
+
+}  // namespace
+
+void add_doctor_command(CLI::App& app, const Program& program) {
+  auto options = std::make_shared<DoctorOptions>();
+  CLI::App* verb = app.add_subcommand("doctor", "Say what works on this machine and what does not, and what to try.");
+  verb->add_option("--python", options->python, "The Python that programs run with (default: python on the PATH)");
+  verb->add_option("--spill", options->spill, "The spill directory to look at, as for run [TENSORPAGER_SPILL]");
+  verb->add_flag("--json", options->json, "As one JSON object");
+  verb->footer("Exit code 0 if `run` works here, 1 if not.\nExample:\n  tensorpager doctor --spill /scratch");
+  verb->callback([options, &program] {
+    if (!program.empty()) throw base::InvalidArgument("doctor starts no program; name its Python with --python");
+    doctor(*options);
+  });
+}
+
+}  // namespace tensorpager::cli
