@@ -1,5 +1,5 @@
 // `tensorpager run`: checks what can be checked, writes the options into the environment, puts the import hook first on
-// Python's path, and becomes the program.
+// Python's path, has the preload library loaded into other programs, and becomes the program.
 #include <linux/magic.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -13,7 +13,6 @@
 #include <string>
 #include <vector>
 
-#include "generated/install_layout.h"
 #include "tensorpager/base/config.h"
 #include "tensorpager/base/errors.h"
 #include "tensorpager/cli/command.h"
@@ -31,13 +30,29 @@ void export_option(const char* variable, const std::string& value) {
   if (!value.empty()) setenv(variable, value.c_str(), 1);
 }
 
-/// site-packages/tensorpager/hook, seen from where this program is installed.
 std::filesystem::path hook_directory() {
-  const auto self = std::filesystem::read_symlink("/proc/self/exe");
-  const auto hook = self.parent_path().parent_path() / TENSORPAGER_SITE / "tensorpager" / "hook";
+  const auto hook = python_package() / "hook";
   if (!std::filesystem::exists(hook / "sitecustomize.py"))
     throw base::InvalidArgument("the Python part is missing at " + hook.string() + "; run `make build`");
   return hook;
+}
+
+/// Behind what the environment has preloaded already.
+void preload(bool quiet) {
+  const std::string library = python_package() / "lib" / "libtensorpager_preload.so";
+  if (!std::filesystem::exists(library))
+    throw base::InvalidArgument("the preload library is missing at " + library + "; run `make build`");
+  if (library.find_first_of(" :") != std::string::npos) {
+    if (!quiet)
+      std::fprintf(stderr,
+                   "tensorpager: only Python programs will be paged, as a path with a space or a colon cannot be "
+                   "preloaded: %s; install elsewhere\n",
+                   library.c_str());
+    return;
+  }
+  const char* inherited = std::getenv("LD_PRELOAD");
+  const bool is_alone = inherited == nullptr || *inherited == '\0';
+  export_option("LD_PRELOAD", is_alone ? library : inherited + (":" + library));
 }
 
 void check(const base::Config& config) {
@@ -70,12 +85,14 @@ void run(const RunOptions& options, const Program& program) {
   if (budget == nullptr || *budget == '\0')
     throw base::InvalidArgument(
         "no budget: write --budget SIZE, as in `tensorpager run --budget 8GiB -- python train.py`");
-  check(base::read_config(&std::getenv));
+  const base::Config config = base::read_config(&std::getenv);
+  check(config);
 
   const char* inherited = std::getenv("PYTHONPATH");
   std::string path = hook_directory().string();
   if (inherited != nullptr && *inherited != '\0') path += std::string(":") + inherited;
   export_option("PYTHONPATH", path);
+  preload(config.quiet);
   unsetenv("TENSORPAGER_OWNER");
 
   std::vector<char*> arguments;

@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 
+#include <atomic>
 #include <cstdlib>
 
 #include "tensorpager/arena/address_space.h"
@@ -14,6 +15,7 @@
 #include "tensorpager/memory/stable_binding.h"
 #include "tensorpager/memory/torch_allocator.h"
 #include "tensorpager/pager/lru_policy.h"
+#include "tensorpager/session/system_calls.h"
 #include "tensorpager/transfer/engine.h"
 
 namespace tensorpager::session {
@@ -35,6 +37,7 @@ std::unique_ptr<transfer::Engine> make_tier(const std::string& spill) {
 
 arena::Slabs* g_slabs = nullptr;
 pager::Pager* g_pager = nullptr;
+std::atomic<Session*> g_session{nullptr};
 
 // The order of locks is pager, then slabs: a slab takes the pager's lock only while it holds none of its own.
 void before_fork() {
@@ -57,12 +60,16 @@ Session& Session::get() {
   return *session;
 }
 
+Session* Session::find() { return g_session.load(std::memory_order_acquire); }
+
 Session::Session() : parts_(new Parts) {
   g_slabs = &parts_->slabs;
   g_pager = &parts_->pager;
   intercept::install(parts_->pager, parts_->space);
   memory::set_fault_observer(&intercept::enter_thread);
   pthread_atfork(&before_fork, &after_fork_in_parent, &after_fork_in_child);
+  serve_system_calls(parts_->pager, parts_->space);
+  g_session.store(this, std::memory_order_release);
 }
 
 void Session::enable(const base::Config& config) {
