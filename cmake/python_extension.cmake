@@ -1,8 +1,8 @@
 # The Python package: sources of python/tensorpager with the extension _core beside them, in the virtual environment's site-packages.
 Python_add_library(tensorpager_core MODULE src/tensorpager/session/python_module.cpp)
-set_target_properties(tensorpager_core PROPERTIES OUTPUT_NAME _core INSTALL_RPATH "\$ORIGIN/../torch/lib")
+set_target_properties(tensorpager_core PROPERTIES OUTPUT_NAME _core INSTALL_RPATH "\$ORIGIN/lib;\$ORIGIN/../torch/lib")
 tensorpager_own_target(tensorpager_core)
-target_link_libraries(tensorpager_core PRIVATE tensorpager_session)
+target_link_libraries(tensorpager_core PRIVATE tensorpager_library)
 
 set(TENSORPAGER_SITE lib/python${Python_VERSION_MAJOR}.${Python_VERSION_MINOR}/site-packages)
 set(TENSORPAGER_DEBIAN_SITE lib/python${Python_VERSION_MAJOR}.${Python_VERSION_MINOR}/dist-packages)

@@ -12,6 +12,7 @@ from pathlib import Path
 # Folder -> folders that it may include besides itself.
 MAY_INCLUDE = {
     "base": set(),
+    "preload": set(),
     "trace": {"base"},
     "plan": {"base", "trace"},
     "arena": {"base"},
@@ -25,7 +26,8 @@ MAY_INCLUDE = {
     "replay": {"base", "trace", "arena", "pager"},
 }
 MAY_INCLUDE["session"] = set(MAY_INCLUDE)
-MAY_INCLUDE["cli"] = set(MAY_INCLUDE)
+MAY_INCLUDE["api"] = {"base", "pager", "intercept", "session"}
+MAY_INCLUDE["cli"] = set(MAY_INCLUDE) - {"api"}
 
 # Library -> how its includes begin.
 LIBRARIES = {
@@ -45,6 +47,7 @@ MAY_USE = {
     "intercept": {"torch", "CUDA"},
     "replay": {"torch", "CUDA"},
     "session": {"torch", "CUDA", "pybind11", "JSON"},
+    "api": {"torch", "JSON"},
     "cli": {"CLI11", "JSON"},
 }
 # Folder and library -> the one file, header and source, that may include it. The rest of memory is built without torch too.

@@ -19,6 +19,8 @@ def activate() -> None:
     from tensorpager import _session
 
     try:
+        if _session.adopt():
+            return  # who began it sums it up, too
         _session.enable()
     except (ImportError, ValueError, OSError) as error:
         print(f"tensorpager: {error}", file=sys.stderr)

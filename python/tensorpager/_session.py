@@ -78,10 +78,7 @@ def enable(
     core.enable({f"TENSORPAGER_{name}": str(value) for name, value in options.items() if value is not None})
     global _started_with_foreign_bytes
     _started_with_foreign_bytes = before
-    _collectives.install(core)
-    _compiled.install(core)
-    _exports.install(core)
-    _threads.install(core)
+    _install(core)
     if quiet is None:
         quiet = os.environ.get("TENSORPAGER_QUIET", "0") not in ("", "0")
     if before and not quiet:
@@ -90,6 +87,21 @@ def enable(
             file=sys.stderr,
         )
     return Session()
+
+
+def adopt() -> bool:
+    """Where the process, a C++ program with a Python inside, has a session already: adds Python's part to it. False where it has none."""
+    core = _core()
+    if core.active():
+        _install(core)
+    return core.active()
+
+
+def _install(core) -> None:
+    _collectives.install(core)
+    _compiled.install(core)
+    _exports.install(core)
+    _threads.install(core)
 
 
 def disable() -> None:

@@ -40,6 +40,8 @@ def test_the_tree_keeps_to_the_table():
         ("base/a.h", "<nlohmann/json.hpp>", "base may not include JSON"),
         ("pager/a.h", '"tensorpager/misc/a.h"', "misc is no folder of the table"),
         ("pager/a.h", '"../arena/slabs.h"', 'write includes of our own as "tensorpager/FOLDER/FILE"'),
+        ("preload/a.cpp", '"tensorpager/base/bytes.h"', "preload may not include base"),
+        ("session/a.cpp", '"tensorpager/api/report.h"', "session may not include api"),
         ("misc/a.h", "<vector>", "misc is no folder of the table"),
     ],
 )

@@ -213,5 +213,22 @@ TEST(LruPolicy, ChoosesTheOlderOfTwoBlocksBehindAPinnedOne) {
   EXPECT_EQ(policy.choose(), &blocks[2]);
 }
 
+// Raw addresses of more blocks than there is room for, read in turn between two ops: what was faulted in last must
+// stay.
+TEST(LruPolicy, ChoosesTheFirstToArriveWhereNoOpTellsThemApart) {
+  LruPolicy policy;
+  Blocks blocks(40);
+  for (std::size_t i = 0; i < 12; ++i) policy.add(blocks[i]);
+  for (std::size_t i = 12; i < blocks.size(); ++i) {
+    Block* chosen = policy.choose();
+    ASSERT_EQ(chosen, &blocks[i - 12]);
+    policy.remove(*chosen);
+    policy.add(blocks[i]);
+  }
+  blocks.pin(28);
+  blocks.pin(29);
+  EXPECT_EQ(policy.choose(), &blocks[30]);
+}
+
 }  // namespace
 }  // namespace tensorpager::pager

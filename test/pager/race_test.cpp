@@ -103,6 +103,14 @@ TEST_F(RaceTest, TheFuzzerRacesWithOps) {
   run_threads(300);
 }
 
+// Pages move from one mapping to another while a thread reads the list of them: none may be counted twice.
+TEST_F(RaceTest, TheWitnessCountsNoPageTwice) {
+  pager_.start({.budget = room_for(kRoom), .fuzz = {}, .witness_ops = 5, .curve = false}, transfer::make_ram_engine());
+  run_threads(600);
+  EXPECT_GT(counts().witness_peak_bytes, 0u);
+  EXPECT_LE(counts().witness_peak_bytes, counts().budget_bytes);
+}
+
 #ifdef __SANITIZE_THREAD__
 constexpr bool kSeesPageProtection = false;
 #else

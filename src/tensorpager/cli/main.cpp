@@ -6,6 +6,7 @@
 
 #include "tensorpager/base/errors.h"
 #include "tensorpager/cli/command.h"
+#include "tensorpager/cli/python_package.h"
 
 namespace {
 
@@ -22,6 +23,9 @@ constexpr void (*kVerbs[])(CLI::App&, const Program&) = {&tensorpager::cli::add_
 int main(int argc, char** argv) {
   CLI::App app("Virtual memory for PyTorch training.", "tensorpager");
   app.set_version_flag("--version", "tensorpager " TENSORPAGER_VERSION);
+  app.add_flag_callback(
+      "--cmake-dir", [] { throw CLI::CallForVersion((tensorpager::cli::python_package() / "cmake").string(), 0); },
+      "Print where the CMake package for C++ programs is, for -DTensorpager_DIR=");
   app.require_subcommand(1);
   char** const end = argv + argc;
   char** const separator = std::find_if(argv, end, [](const char* word) { return std::string_view(word) == "--"; });

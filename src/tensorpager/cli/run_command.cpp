@@ -1,5 +1,5 @@
 // `tensorpager run`: checks what can be checked, writes the options into the environment, puts the import hook first on
-// Python's path, and becomes the program.
+// Python's path, has the preload library loaded into other programs, and becomes the program.
 #include <linux/magic.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -29,6 +29,24 @@ struct RunOptions {
 
 void export_option(const char* variable, const std::string& value) {
   if (!value.empty()) setenv(variable, value.c_str(), 1);
+}
+
+/// Behind what the environment has preloaded already.
+void preload(bool quiet) {
+  const std::string library = python_package() / "lib" / "libtensorpager_preload.so";
+  if (!std::filesystem::exists(library))
+    throw base::InvalidArgument("the preload library is missing at " + library + "; run `make build`");
+  if (library.find_first_of(" :") != std::string::npos) {
+    if (!quiet)
+      std::fprintf(stderr,
+                   "tensorpager: only Python programs will be paged, as a path with a space or a colon cannot be "
+                   "preloaded: %s; install elsewhere\n",
+                   library.c_str());
+    return;
+  }
+  const char* inherited = std::getenv("LD_PRELOAD");
+  const bool is_alone = inherited == nullptr || *inherited == '\0';
+  export_option("LD_PRELOAD", is_alone ? library : inherited + (":" + library));
 }
 
 void check(const base::Config& config) {
@@ -68,12 +86,14 @@ void run(const RunOptions& options, const Program& program) {
   if (budget == nullptr || *budget == '\0')
     throw base::InvalidArgument(
         "no budget: write --budget SIZE, as in `tensorpager run --budget 8GiB -- python train.py`");
-  check(base::read_config(&std::getenv));
+  const base::Config config = base::read_config(&std::getenv);
+  check(config);
 
   const char* inherited = std::getenv("PYTHONPATH");
   std::string path = (python_package() / "hook").string();
   if (inherited != nullptr && *inherited != '\0') path += std::string(":") + inherited;
   export_option("PYTHONPATH", path);
+  preload(config.quiet);
   unsetenv("TENSORPAGER_OWNER");
   unsetenv("TENSORPAGER_OWNER_RANK");
   export_option("TENSORPAGER_RUN", std::to_string(getpid()));

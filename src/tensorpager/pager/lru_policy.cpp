@@ -15,7 +15,7 @@ void LruPolicy::sift_up(std::size_t index) {
   const Entry entry = heap_[index];
   while (index > 0) {
     const std::size_t parent = (index - 1) / 2;
-    if (heap_[parent].last_use <= entry.last_use) break;
+    if (!entry.goes_before(heap_[parent])) break;
     place(index, heap_[parent]);
     index = parent;
   }
@@ -27,8 +27,8 @@ void LruPolicy::sift_down(std::size_t index) {
   for (;;) {
     std::size_t child = 2 * index + 1;
     if (child >= heap_.size()) break;
-    if (child + 1 < heap_.size() && heap_[child + 1].last_use < heap_[child].last_use) ++child;
-    if (heap_[child].last_use >= entry.last_use) break;
+    if (child + 1 < heap_.size() && heap_[child + 1].goes_before(heap_[child])) ++child;
+    if (!heap_[child].goes_before(entry)) break;
     place(index, heap_[child]);
     index = child;
   }
@@ -38,7 +38,7 @@ void LruPolicy::sift_down(std::size_t index) {
 void LruPolicy::add(Block& block) {
   const std::uint64_t last_use = block.last_use.load(std::memory_order_relaxed);
   latest_ = std::max(latest_, last_use);
-  heap_.push_back({last_use, &block});
+  heap_.push_back({last_use, arrivals_++, &block});
   sift_up(heap_.size() - 1);
 }
 
@@ -73,16 +73,13 @@ Block* LruPolicy::choose() {
 }
 
 Block* LruPolicy::oldest_unpinned() const {
-  Block* oldest = nullptr;
-  std::uint64_t oldest_use = 0;
+  Entry oldest{0, 0, nullptr};
   for (const Entry& entry : heap_) {
     if (entry.block->is_pinned()) continue;
-    const std::uint64_t last_use = entry.block->last_use.load(std::memory_order_relaxed);
-    if (oldest != nullptr && last_use >= oldest_use) continue;
-    oldest = entry.block;
-    oldest_use = last_use;
+    const Entry now{entry.block->last_use.load(std::memory_order_relaxed), entry.arrival, entry.block};
+    if (oldest.block == nullptr || now.goes_before(oldest)) oldest = now;
   }
-  return oldest;
+  return oldest.block;
 }
 
 }  // namespace tensorpager::pager

@@ -1,5 +1,7 @@
 // Least recently used, exactly, without work on the hit path: a heap by the last use known when a block was last looked
-// at. A block that was used since is put back by its new time when it comes to the top.
+// at. A block that was used since is put back by its new time when it comes to the top. Where times are equal, as in a
+// loop over raw addresses between two ops, the block that became resident first goes first: the other order would page
+// out what was just faulted in, over and over.
 #pragma once
 
 #include <vector>
@@ -19,7 +21,12 @@ class LruPolicy final : public EvictionPolicy {
  private:
   struct Entry {
     std::uint64_t last_use;  // as of the last look
+    std::uint64_t arrival;   // counts up
     Block* block;
+
+    bool goes_before(const Entry& other) const {
+      return last_use != other.last_use ? last_use < other.last_use : arrival < other.arrival;
+    }
   };
   void place(std::size_t index, Entry entry);
   void sift_up(std::size_t index);
@@ -29,6 +36,7 @@ class LruPolicy final : public EvictionPolicy {
 
   std::vector<Entry> heap_;
   std::uint64_t latest_ = 0;  // the largest last use seen
+  std::uint64_t arrivals_ = 0;
 };
 
 }  // namespace tensorpager::pager

@@ -243,8 +243,8 @@ void Pager::settle_pool() { ledger_.set_pooled(binding_.pooled()); }
 
 void Pager::do_boundary_work(std::uint64_t now) {
   if (witness_ops_ != 0 && now % witness_ops_ == 0) {
+    const Lock lock(*this);  // or what another thread moves meanwhile could be seen twice
     const std::uint64_t resident = arena::resident_size(space_.begin(), space_.end()).count();
-    const Lock lock(*this);
     counts_.witness_peak_bytes = std::max(counts_.witness_peak_bytes, resident);
   }
   const Lock lock(*this);

@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 
+#include <atomic>
 #include <cstdlib>
 
 #include "tensorpager/arena/address_space.h"
@@ -17,6 +18,7 @@
 #include "tensorpager/memory/torch_allocator.h"
 #include "tensorpager/memory/torch_storages.h"
 #include "tensorpager/pager/lru_policy.h"
+#include "tensorpager/session/system_calls.h"
 #include "tensorpager/transfer/engine.h"
 
 namespace tensorpager::session {
@@ -52,6 +54,7 @@ std::unique_ptr<transfer::Engine> make_tier(const std::string& spill) {
 
 arena::Slabs* g_slabs = nullptr;
 pager::Pager* g_pager = nullptr;
+std::atomic<Session*> g_session{nullptr};
 
 // The order of locks is pager, then slabs: a slab takes the pager's lock only while it holds none of its own.
 void before_fork() {
@@ -74,6 +77,8 @@ Session& Session::get() {
   return *session;
 }
 
+Session* Session::find() { return g_session.load(std::memory_order_acquire); }
+
 void Session::make_parts(base::BindingKind binding) {
   if (parts_ != nullptr) {
     if (parts_->kind != binding)
@@ -87,6 +92,8 @@ void Session::make_parts(base::BindingKind binding) {
   intercept::install(parts_->pager, parts_->space, rebinds ? &memory::TorchStorages::free_claimed : nullptr);
   memory::set_fault_observer(&intercept::enter_thread);
   pthread_atfork(&before_fork, &after_fork_in_parent, &after_fork_in_child);
+  serve_system_calls(parts_->pager, parts_->space);
+  g_session.store(this, std::memory_order_release);
 }
 
 void Session::enable(const base::Config& config) {

@@ -16,6 +16,8 @@ class Session {
  public:
   /// The process's session; makes it on the first call. Throws IoError where the machine refuses.
   static Session& get();
+  /// The same if it was ever made, else null.
+  static Session* find();
 
   /// From here on what this process allocates is charged and paged. Throws InvalidArgument if a session is active
   /// already, or an earlier one had the other binding; IoError if the spill directory cannot be used.
