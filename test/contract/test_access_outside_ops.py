@@ -3,6 +3,7 @@
 import copy
 import io
 import pickle
+import tempfile
 
 import pytest
 import torch
@@ -119,6 +120,30 @@ def storage_filled(t):
     return t
 
 
+def storage_byteswapped(t):
+    t.untyped_storage().byteswap(torch.float32)
+    _core.page_out_all()
+    t.untyped_storage().byteswap(torch.float32)
+    t.untyped_storage()[:4].fill_(0)
+    return t
+
+
+def storage_shared(t):
+    t.untyped_storage().share_memory_()
+    _core.page_out_all()
+    return t.mul_(2)
+
+
+def filled_from_a_file(t):
+    with tempfile.NamedTemporaryFile() as file:
+        t.untyped_storage()._write_file(file, True, False, 1)
+        file.flush()
+        _core.page_out_all()
+        mapped = torch.from_file(file.name, size=COUNT)
+        storage = torch.UntypedStorage.from_file(file.name, False, 4 * COUNT)
+        return t + mapped + torch.empty(0).set_(storage, 0, (COUNT,), (1,))
+
+
 CHANGES = [
     resized,
     set_to_another,
@@ -129,6 +154,9 @@ CHANGES = [
     storage_resized,
     storage_copied,
     storage_filled,
+    storage_byteswapped,
+    storage_shared,
+    filled_from_a_file,
     torch.Tensor.half,
     torch.Tensor.double,
     lambda t: t.untyped_storage().clone() and t.clone(),

@@ -86,6 +86,21 @@ def test_torch_reads_what_an_array_kept_over_evictions_writes(session, export):
         assert torch.equal(tensor, ramp() + step)
 
 
+def test_array_and_tensor_agree_over_a_thousand_evictions(session):
+    session()
+    tensor, others = ramp(), [ramp() for _ in range(12)]
+    array = tensor.numpy()
+    step = 0
+    while tensorpager.stats()["page_outs"] < 1000:
+        (tensor if step % 2 else array).__iadd__(1)
+        others[step % 12].mul_(1)
+        _core.page_out_all()
+        step += 1
+        if step % 100 == 0:
+            assert (array == np.arange(COUNT) + step).all() and torch.equal(tensor, ramp() + step)
+    assert step > 100
+
+
 def test_array_outlives_its_tensor(session):
     session()
     array = ramp().numpy()

@@ -81,7 +81,6 @@ def traced(evict):
     return train(model), model(batch), train(torch.jit.load("traced.pt"))
 
 
-@torch.jit.script
 def forked_sum(x: torch.Tensor):
     waiting = [torch.jit.fork(torch.matmul, x, x + i) for i in range(4)]
     return torch.stack([torch.jit.wait(each) for each in waiting])
@@ -90,7 +89,7 @@ def forked_sum(x: torch.Tensor):
 def scripted_fork(evict):
     x = torch.randn(WIDTH, WIDTH)
     evict()
-    return forked_sum(x)
+    return torch.jit.script(forked_sum)(x)
 
 
 def symbolic(evict):

@@ -205,3 +205,76 @@ def test_full_spill_directory_leaves_training_able_to_go_on(spill):
     assert train(model, steps=3) == expected
     evict()
     assert _core.active()
+
+
+class UpdatedInPart(Exception):
+    pass
+
+
+class Hog:
+    """Arrays that keep all of the budget but `free` bytes, so that what comes next does not fit."""
+
+    def __init__(self, free):
+        self._free, self._arrays = free, []
+
+    def __enter__(self):
+        _core.page_out_all()
+        size = 32 << 10
+        while True:
+            stats = tensorpager.stats()
+            if stats["budget_bytes"] - stats["slab_bytes"] - stats["export_bytes"] < self._free + size:
+                return
+            self._arrays.append(torch.zeros(size // 4).numpy())
+
+    def __exit__(self, *_):
+        self._arrays.clear()
+
+
+def refused(step, name):
+    with pytest.raises(torch.OutOfMemoryError, match=rf"Tensorpager: aten::{name}.*\(.*\d KiB asked for .* bytes more"):
+        step()
+    assert tensorpager.stats()["pins"] == 0
+
+
+@pytest.mark.parametrize("fused", [False, True], ids=["per tensor", "fused"])
+def test_error_for_want_of_memory_is_survived_in_each_part_of_a_step(spill, fused):
+    def run(beside=lambda *_: None):
+        torch.manual_seed(0)
+        model = make_model()
+        optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=fused)
+        for _ in range(3):
+            batch = torch.randn(BATCH, WIDTH)
+            optimizer.zero_grad()
+            beside("forward", lambda: model(batch), model, optimizer)  # noqa: B023
+            loss = (model(batch) - batch).square().mean()
+            beside("backward", lambda: loss.backward(retain_graph=True), model, optimizer)  # noqa: B023
+            optimizer.zero_grad()
+            loss.backward()
+            beside("optimizer", optimizer.step, model, optimizer)
+            optimizer.step()
+        return digest(*model.parameters())
+
+    names = {"forward": "(addmm|linear)", "backward": "", "optimizer": "_fused_adamw_" if fused else ""}
+    parts = []
+
+    def refuse(part, step, model, optimizer):
+        weights = digest(*model.parameters())
+        with Hog(free=100 << 10):  # the least of these ops requires two tensors of 64 KiB
+            refused(step, names[part])
+        if part == "optimizer" and not fused:
+            raise UpdatedInPart  # as in torch
+        assert digest(*model.parameters()) == weights
+        for entry in optimizer.state.values():  # torch counts a fused step before the op that makes it
+            entry["step"].fill_(parts.count("optimizer"))
+        parts.append(part)
+
+    expected = run()
+    tensorpager.enable(budget=SHORT, spill=spill)
+    if fused:
+        assert run(refuse) == expected
+        assert parts == 3 * ["forward", "backward", "optimizer"]
+    else:
+        with pytest.raises(UpdatedInPart):
+            run(refuse)
+        assert parts == ["forward", "backward"]
+        assert run() == expected

@@ -169,3 +169,38 @@ def test_error_of_one_thread_leaves_the_others_alone(spill):
 
     losses, _ = in_threads(lambda: train(model, steps=4), too_large)
     assert losses == expected
+
+
+def test_training_beside_a_reader_of_an_array_and_a_maker_of_tensors_has_the_same_bits(spill):
+    expected = [train(make_model(seed), steps=8, seed=seed) for seed in range(2)]
+    tensorpager.enable(budget=3 * SHORT, spill=spill, fuzz=1)
+    models = [make_model(seed) for seed in range(2)]  # not in the threads: they would share the global generator
+    array, values = torch.arange(30_000.0).numpy(), list(range(20_000))
+    ascending = array.tobytes()
+    done = threading.Event()
+
+    def training(seed):
+        return lambda: train(models[seed], steps=8, seed=seed)
+
+    def read():
+        reads = 0
+        while not done.is_set() or not reads:
+            assert array.tobytes() == ascending
+            reads += 1
+
+    def make():
+        kept = []
+        while not done.is_set() or not kept:
+            kept = [*kept[-4:], torch.tensor(values), torch.tensor(values, dtype=torch.float64)]
+            assert kept[0].sum().item() == 20_000 * 19_999 / 2
+
+    with ThreadPoolExecutor(2) as beside:
+        others = [beside.submit(body) for body in (read, make)]
+        try:
+            assert in_threads(training(0), training(1)) == expected
+        finally:
+            done.set()
+        for other in others:
+            other.result()
+    stats = tensorpager.stats()
+    assert stats["fuzz_page_outs"] > 100 and stats["pins"] == stats["over_budget_bytes"] == 0

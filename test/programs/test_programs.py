@@ -7,7 +7,16 @@ from cases import PROGRAMS, standard_cases
 
 SEEDS = int(os.environ.get("TENSORPAGER_TEST_SEEDS", "2"))
 # Each op pages something out: these are fuzzed in the full run only.
-MANY_OPS = {"packed_lstm", "lstm_cell", "seq2seq", "accumulation", "checkpointing", "hugging_face_gpt2"}
+MANY_OPS = {
+    "packed_lstm",
+    "lstm_cell",
+    "seq2seq",
+    "accumulation",
+    "checkpointing",
+    "hugging_face_gpt2",
+    "hugging_face_llama",
+    "hugging_face_trainer",
+}
 
 
 def parameter(case):
