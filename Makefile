@@ -19,10 +19,11 @@ test: build
 	ctest --preset $(PRESET)
 	.venv/bin/python -m pytest -q
 
-# With the tests marked or labelled slow.
+# With the tests marked or labelled slow, and with a second version of torch.
 test-full: build
 	ctest --preset $(PRESET)-full
 	.venv/bin/python -m pytest -q -m ""
+	tools/test_other_torch.sh
 
 bench: build
 	cmake --build --preset $(PRESET) --target bench_modules

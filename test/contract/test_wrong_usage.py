@@ -4,6 +4,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+import torch
 from launch import run_command
 
 import tensorpager
@@ -95,14 +96,26 @@ def test_enable_raises_what_the_command_tells_and_can_be_called_again(spill, opt
         assert tensorpager.stats()["budget_bytes"] == 1 << 30
 
 
-@pytest.fixture(params=[("PYTHON", "2.7", "this is Python 3."), ("TORCH", "1.0.0", "this is torch 2.")])
-def other_build(request, tmp_path):
-    """A copy of the package as made for another Python or torch, and what is to be said of it."""
-    name, version, found = request.param
-    package = shutil.copytree(Path(tensorpager.__file__).parent, tmp_path / "tensorpager")
+def copy_made_for(folder, name, version):
+    """A copy of the package that says so."""
+    package = shutil.copytree(Path(tensorpager.__file__).parent, folder / "tensorpager")
     info = (package / "_build_info.py").read_text().splitlines()
     info = [f'{name} = "{version}"' if line.startswith(name) else line for line in info]
     (package / "_build_info.py").write_text("\n".join(info))
+    return package
+
+
+@pytest.fixture(
+    params=[
+        ("PYTHON", "2.7", "this is Python 3."),
+        ("TORCH", "1.0.0", "this is torch 2."),
+        ("TORCH", "2.1.0", "this is torch 2."),
+    ],
+)
+def other_build(request, tmp_path):
+    """A copy of the package as made for another Python or torch, and what is to be said of it."""
+    name, version, found = request.param
+    package = copy_made_for(tmp_path, name, version)
     (package / "_core.so").write_bytes(b"no library: it must not be loaded")
     return tmp_path, f"built for {'Python' if name == 'PYTHON' else 'torch'} {version}, {found}"
 
@@ -121,7 +134,15 @@ def test_program_that_asks_for_a_session_from_such_a_build_gets_an_import_error(
     assert text in done.stdout and done.stderr == ""
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["run", "--help"], ["--version"]])
+def test_build_for_another_patch_release_or_without_cuda_is_the_same(server, tmp_path):
+    major, minor, patch = torch.__version__.partition("+")[0].split(".")
+    copy_made_for(tmp_path, "TORCH", f"{major}.{minor}.{int(patch) + 1}+cpu")
+    text = "import tensorpager, torch; print(tensorpager.__file__, torch.ones(99).sum().item())"
+    done = server.start(tmp_path, text, path=tmp_path, TENSORPAGER_BUDGET="1GiB").wait()
+    assert (done.returncode, done.stdout) == (0, f"{tmp_path}/tensorpager/__init__.py 99.0\n")
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["run", "--help"], ["doctor", "--help"], ["--version"]])
 def test_help_is_not_a_mistake(arguments):
     done = run_command(*arguments)
     assert (done.returncode, done.stderr) == (0, "")
