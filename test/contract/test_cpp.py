@@ -118,6 +118,15 @@ def test_what_the_environment_preloads_comes_before_ours(tmp_path):
     assert theirs.endswith("old/libtorch_cpu.so") and ours.endswith("/libtensorpager_preload.so")
 
 
+def test_program_with_an_address_sanitizer_starts(tmp_path):
+    (tmp_path / "program.cpp").write_text("int main() { return *new int(6); }")
+    words = ["g++", "-fsanitize=address", tmp_path / "program.cpp", "-o", tmp_path / "program"]
+    built = subprocess.run(words, capture_output=True, text=True, timeout=60)
+    assert built.returncode == 0, built.stderr
+    done = run_other(tmp_path / "program", ASAN_OPTIONS="detect_leaks=0")
+    assert (done.returncode, done.stderr) == (6, "")
+
+
 @pytest.mark.parametrize(
     ("version", "text"), [("new", "its torch is 9.1.2 ("), ("old", "its torch is older than 2.9 (")]
 )

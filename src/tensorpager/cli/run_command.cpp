@@ -47,6 +47,9 @@ void preload(bool quiet) {
   const char* inherited = std::getenv("LD_PRELOAD");
   const bool is_alone = inherited == nullptr || *inherited == '\0';
   export_option("LD_PRELOAD", is_alone ? library : inherited + (":" + library));
+  // AddressSanitizer refuses to start behind any other library, if it is not told otherwise.
+  const char* sanitizer = std::getenv("ASAN_OPTIONS");
+  export_option("ASAN_OPTIONS", std::string("verify_asan_link_order=0:") + (sanitizer != nullptr ? sanitizer : ""));
 }
 
 void check(const base::Config& config) {
