@@ -13,7 +13,7 @@ set_target_properties(torch_cpu PROPERTIES INTERFACE_LINK_LIBRARIES "-L${TORCH_D
 
 tensorpager_module(memory SOURCES torch_allocator.cpp USES memory_stable)
 tensorpager_module(intercept
-  SOURCES collectives.cpp fallthrough.cpp foreign.cpp frame.cpp hot_ops.cpp interceptor.cpp list_ops.cpp op_info.cpp tensors.cpp
+  SOURCES collectives.cpp fallthrough.cpp foreign.cpp frame.cpp hot_ops.cpp interceptor.cpp list_ops.cpp op_info.cpp python_dispatch.cpp tensors.cpp
   USES arena pager)
 tensorpager_module(session SOURCES session.cpp USES intercept memory transfer)
 target_link_libraries(tensorpager_memory PUBLIC torch_cpu)

@@ -34,6 +34,11 @@ std::string describe_call(const char* op, c10::ArrayRef<c10::IValue> arguments);
 /// The same without the op, for an outer frame to name.
 [[noreturn]] void throw_shortage(const char* shortage);
 
+/// What a `__torch_dispatch__` makes is held by Python objects, as in a kernel that is written in Python.
+inline pager::Temporaries temporaries_of(c10::DispatchKeySet keys, pager::Temporaries of_kernel) {
+  return keys.has(c10::DispatchKey::Python) ? pager::Temporaries::kLetGo : of_kernel;
+}
+
 class Frame {
  public:
   explicit Frame(pager::Temporaries temporaries = pager::Temporaries::kKeep) : pins_(*g_target.pager, temporaries) {}

@@ -59,7 +59,7 @@ struct Kernel<Op, Result(Arguments...)> {
       return Op::redispatch(after_key(keys), std::forward<Arguments>(arguments)...);
     release_finished_collectives();
     g_target.pager->at_op_boundary();
-    Frame frame;
+    Frame frame(temporaries_of(keys, pager::Temporaries::kKeep));
     (see_argument<Arguments>(frame, arguments), ...);
     const auto describe = [&] {
       std::vector<at::TensorBase> tensors;

@@ -11,6 +11,7 @@
 #include "tensorpager/intercept/key.h"
 #include "tensorpager/intercept/list_ops.h"
 #include "tensorpager/intercept/op_info.h"
+#include "tensorpager/intercept/python_dispatch.h"
 
 namespace tensorpager::intercept {
 namespace {
@@ -34,7 +35,7 @@ void run_boxed(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::j
   const OpInfo& info = op_info(op);
   if (info.list_op && run_in_parts(op, info, keys, stack)) return;
   const std::size_t first = stack->size() - info.arguments;
-  Frame frame(info.temporaries);
+  Frame frame(temporaries_of(keys, info.temporaries));
   for (const OpInfo::Argument& argument : info.tensor_arguments)
     frame.see((*stack)[first + argument.index], argument.access);
   const auto run = [&] {
@@ -59,6 +60,7 @@ void install(pager::Pager& pager, const arena::AddressSpace& space) {
   auto* aten = new torch::Library(torch::Library::IMPL, "aten", kKey, __FILE__, __LINE__);
   register_fallthroughs(*aten);
   register_hot_ops(*aten);
+  see_ops_in_python_dispatch();
 }
 
 void set_active(bool active) { g_target.active = active; }
