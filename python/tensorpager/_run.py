@@ -64,11 +64,18 @@ def _finish(owner: int) -> None:
 
 
 def _write(path: str, stats: dict) -> None:
+    """All of it or nothing: pools and launchers end their children by a signal, at any moment."""
+    is_special = os.path.exists(path) and not os.path.isfile(path)  # a pipe, or /dev/stderr
+    folder, name = os.path.split(path)
+    written = path if is_special else os.path.join(folder, f".{name}.{os.getpid()}")
     try:
-        with open(path, "w") as file:
+        with open(written, "w") as file:
             json.dump(stats, file, indent=1)
             file.write("\n")
+        if not is_special:
+            os.replace(written, path)
     except OSError as error:
+        error.filename, error.filename2 = path, None
         print(f"tensorpager: cannot write the statistics: {error}", file=sys.stderr)
 
 
