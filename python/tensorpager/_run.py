@@ -8,7 +8,8 @@ import multiprocessing.util
 import os
 import sys
 
-_OWNER = "TENSORPAGER_OWNER"  # PID:RANK of a run's first process, and of the first one of each rank that torchrun starts
+# PID:RANK of a run's first process, or of the first one of a rank that torchrun starts.
+_OWNER = "TENSORPAGER_OWNER"
 
 
 def activate() -> None:
