@@ -7,7 +7,7 @@ import pathlib
 import subprocess
 import sys
 
-BENCHMARKS = ["interception.py", "interception_parts.py", "on_demand.py"]
+BENCHMARKS = ["interception.py", "interception_parts.py", "on_demand.py", "data_parallel.py"]
 
 
 def main() -> int:

@@ -61,24 +61,37 @@ def _finish(first: int) -> None:
 
 
 def _write_as_first(path: str, stats: dict) -> None:
-    """A launcher without torch may have started several first processes: `path` is for the one that ends first, as making a file is atomic.
+    """A launcher without torch may have started several first processes: `path` is for the one that ends first, as linking a file is atomic.
     `run` took away what an earlier run had left.
     """
     try:
-        _write(path, stats, "x")
+        _write(path, stats, only_new=True)
     except FileExistsError:
-        is_file = stat.S_ISREG(os.stat(path).st_mode)  # else a pipe or a device, which all may write to
-        _write(f"{path}.{os.getpid()}" if is_file else path, stats)
+        _write(f"{path}.{os.getpid()}", stats)
 
 
-def _write(path: str, stats: dict, mode: str = "w") -> None:
+def _write(path: str, stats: dict, *, only_new: bool = False) -> None:
+    """All of it or nothing: pools and launchers end their children by a signal, at any moment."""
+    is_special = os.path.exists(path) and not stat.S_ISREG(os.stat(path).st_mode)  # a pipe or a device, which all may write to
+    folder, name = os.path.split(path)
+    written = path if is_special else os.path.join(folder, f".{name}.{os.getpid()}")
     try:
-        with open(path, mode) as file:
+        with open(written, "w") as file:
             json.dump(stats, file, indent=1)
             file.write("\n")
+        if is_special:
+            return
+        if not only_new:
+            os.replace(written, path)
+            return
+        try:
+            os.link(written, path)
+        finally:
+            os.unlink(written)
     except FileExistsError:
         raise
     except OSError as error:
+        error.filename, error.filename2 = path, None
         print(f"tensorpager: cannot write the statistics: {error}", file=sys.stderr)
 
 

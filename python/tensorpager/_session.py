@@ -7,7 +7,7 @@ import os
 import sys
 from types import TracebackType
 
-from tensorpager import _build_info, _collectives, _compiled, _exports, _threads
+from tensorpager import _build_info, _collectives, _compiled, _exports, _higher_order, _threads
 
 _started_with_foreign_bytes = 0
 
@@ -101,6 +101,7 @@ def _install(core) -> None:
     _collectives.install(core)
     _compiled.install(core)
     _exports.install(core)
+    _higher_order.install()
     _threads.install(core)
 
 

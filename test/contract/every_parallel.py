@@ -13,6 +13,7 @@ from torch import nn
 from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
 from torch.distributed.fsdp import FullyShardedDataParallel, fully_shard
 from torch.distributed.optim import ZeroRedundancyOptimizer
+from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader, TensorDataset
 from torch.utils.data.distributed import DistributedSampler
@@ -179,6 +180,25 @@ def fully_sharded_2(rank):
         fully_shard(layer, mesh=mesh)
     fully_shard(model, mesh=mesh)
     return [getattr(tensor, "_local_tensor", tensor) for tensor in train(model, rank)]
+
+
+@way
+def tensor_parallel(rank):
+    class Pair(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.wide, self.narrow = nn.Linear(WIDTH, 2 * WIDTH), nn.Linear(2 * WIDTH, WIDTH)
+
+        def forward(self, x):
+            return x + self.narrow(torch.tanh(self.wide(x)))
+
+    torch.manual_seed(0)
+    model = nn.Sequential(*(Pair() for _ in range(3)))
+    mesh = dist.device_mesh.init_device_mesh("cpu", (RANKS,))
+    plan = {"wide": ColwiseParallel(), "narrow": RowwiseParallel()}
+    for pair in model:
+        parallelize_module(pair, mesh, plan)
+    return [getattr(tensor, "_local_tensor", tensor) for tensor in train(model, rank=0)]
 
 
 def digest(tensors):

@@ -29,9 +29,7 @@ def plain(tmp_path_factory):
     def output(program):
         if program not in outputs:
             folder = tmp_path_factory.mktemp(program)
-            subprocess.run(
-                [sys.executable, HERE / f"{program}.py", folder], check=True, env=environment(), timeout=120
-            )
+            subprocess.run([sys.executable, HERE / f"{program}.py", folder], check=True, env=environment(), timeout=120)
             outputs[program] = seen(folder)
         return outputs[program]
 

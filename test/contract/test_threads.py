@@ -5,6 +5,7 @@ import gc
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
 import pytest
 import torch
 from training import SHORT, digest, make_model, train
@@ -204,3 +205,88 @@ def test_training_beside_a_reader_of_an_array_and_a_maker_of_tensors_has_the_sam
             other.result()
     stats = tensorpager.stats()
     assert stats["fuzz_page_outs"] > 100 and stats["pins"] == stats["over_budget_bytes"] == 0
+
+
+SKIPPED = 2048  # elements; two pages
+
+
+def alias_that_no_op_knows(tensor, skipped=SKIPPED):
+    """All but its first pages, as foreign memory: by its address it is no block's beginning, so ops do not bring it in."""
+    address = ctypes.addressof(ctypes.c_char.from_address(tensor.data_ptr())) + 4 * skipped
+    return torch.from_numpy(np.ctypeslib.as_array((ctypes.c_float * (tensor.numel() - skipped)).from_address(address)))
+
+
+def test_threads_of_one_kernel_fault_in_its_parallel_region_and_see_the_right_bytes(spill):
+    tensorpager.enable(budget=8 * SHORT, spill=spill)
+    torch.set_num_threads(2)
+    tensors = [torch.arange(400_000.0) + value for value in range(4)]
+    aliases = [alias_that_no_op_knows(tensor) for tensor in tensors]
+    expected = [[tensor[SKIPPED:].sin() + step for step in range(3)] for tensor in tensors]
+    for step in range(3):
+        _core.page_out_all()
+        before = tensorpager.stats()["faults"]
+        for alias, values in zip(aliases, expected):
+            assert torch.equal(alias.sin().add_(step), values[step])
+        assert tensorpager.stats()["faults"] > before
+        _core.page_out_all()
+        for alias in aliases:  # both threads write
+            alias.add_(1).sub_(1)
+    assert all(torch.equal(tensor, torch.arange(400_000.0) + value) for value, tensor in enumerate(tensors))
+
+
+def test_backward_in_threads_reads_saved_bytes_that_only_faults_bring_in(spill):
+    tensorpager.enable(budget=8 * SHORT, spill=spill)
+    torch.set_num_threads(2)
+
+    def body():
+        data = torch.arange(100_000.0) / 1000
+        weight = torch.ones(100_000 - SKIPPED, requires_grad=True)
+        loss = (alias_that_no_op_knows(data) * weight).square().sum()  # saves the alias
+        _core.page_out_all()
+        loss.backward()
+        return torch.equal(weight.grad, 2 * data[SKIPPED:] * data[SKIPPED:])
+
+    assert in_threads(*[body] * 3) == [True] * 3
+    assert tensorpager.stats()["faults"] > 0
+
+
+def test_models_train_while_others_read_an_array_and_build_tensors(spill):
+    expected = [train(make_model(seed), steps=6, seed=seed) for seed in range(3)]
+    tensorpager.enable(budget=4 * SHORT, spill=spill)
+    models, done = [make_model(seed) for seed in range(3)], threading.Event()
+    shared = torch.arange(40_000.0)
+    array, total = shared.numpy(), sum(range(40_000))
+    values = [float(value % 17) for value in range(8000)]
+    left, finished = [len(models)], threading.Lock()
+
+    def training(seed):
+        def body():
+            try:
+                return train(models[seed], steps=6, seed=seed)
+            finally:
+                with finished:
+                    left[0] -= 1
+                    if left[0] == 0:
+                        done.set()
+
+        return body
+
+    def until_done(look):
+        def body():
+            looks = 0
+            while not done.is_set() or looks == 0:
+                assert look()
+                looks += 1
+            return looks
+
+        return body
+
+    results = in_threads(
+        *(training(seed) for seed in range(3)),
+        until_done(lambda: array.sum(dtype=np.float64) == total),
+        until_done(lambda: torch.tensor(values).sum().item() == sum(values)),
+    )
+    assert results[:3] == expected
+    assert min(results[3:]) > 0
+    stats = tensorpager.stats()
+    assert stats["page_outs"] > 0 and stats["over_budget_bytes"] == 0
