@@ -1,8 +1,10 @@
 # bin/tensorpager.
 find_package(CLI11 REQUIRED)
-add_executable(tensorpager src/tensorpager/cli/main.cpp src/tensorpager/cli/run_command.cpp)
+set(command_sources main.cpp plan_command.cpp planning.cpp report_command.cpp run_command.cpp simulate_command.cpp validate_command.cpp)
+list(TRANSFORM command_sources PREPEND src/tensorpager/cli/)
+add_executable(tensorpager ${command_sources})
 tensorpager_own_target(tensorpager)
-target_link_libraries(tensorpager PRIVATE tensorpager_transfer CLI11::CLI11)
+target_link_libraries(tensorpager PRIVATE tensorpager_report tensorpager_sim tensorpager_transfer CLI11::CLI11)
 target_include_directories(tensorpager PRIVATE ${PROJECT_BINARY_DIR})
 target_compile_definitions(tensorpager PRIVATE TENSORPAGER_VERSION="${PROJECT_VERSION}")
 install(TARGETS tensorpager DESTINATION bin)
