@@ -22,6 +22,13 @@ void RangeSet::add(Range range) {
 
 Occupancy::Occupancy(std::uint32_t ops) : leaves_(std::bit_ceil(std::max(ops, 1u))), nodes_(2 * std::size_t{leaves_}) {}
 
+void Occupancy::clear() {
+  for (Node& node : nodes_) {
+    node.somewhere.clear();
+    node.everywhere.clear();
+  }
+}
+
 void Occupancy::take(std::uint32_t begin, std::uint32_t end, Range range) {
   if (begin < end) take(1, 0, leaves_, begin, end, range);
 }

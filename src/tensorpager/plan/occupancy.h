@@ -16,6 +16,7 @@ struct Range {
 class RangeSet {
  public:
   void add(Range range);
+  void clear() { ranges_.clear(); }
   const std::vector<Range>& ranges() const { return ranges_; }
 
  private:
@@ -25,6 +26,9 @@ class RangeSet {
 class Occupancy {
  public:
   explicit Occupancy(std::uint32_t ops);
+
+  /// Gives all back, and keeps the memory for the next use.
+  void clear();
 
   /// Takes the range at the ops of [begin, end).
   void take(std::uint32_t begin, std::uint32_t end, Range range);

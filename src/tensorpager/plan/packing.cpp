@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <numeric>
 #include <random>
+#include <utility>
 
 #include "tensorpager/plan/occupancy.h"
+#include "tensorpager/plan/online_packing.h"
 
 namespace tensorpager::plan {
 namespace {
@@ -16,16 +18,24 @@ using Order = std::vector<std::uint32_t>;
 class Packer {
  public:
   Packer(std::vector<Interval>& intervals, std::uint32_t ops, std::uint64_t space)
-      : intervals_(intervals), ops_(ops), space_(space), offsets_(intervals.size()) {}
+      : intervals_(intervals), ops_(ops), space_(space), offsets_(intervals.size()), occupancy_(ops) {}
 
   bool fits() const { return best_top_ <= space_; }
   std::uint64_t best_top() const { return best_top_; }
   const Order& best_order() const { return best_order_; }
   std::uint64_t end_of(std::uint32_t i) const { return offsets_[i] + intervals_[i].bytes; }
 
+  /// What another packer found.
+  void offer(std::vector<std::uint64_t> offsets, const Order& order) {
+    offsets_ = std::move(offsets);
+    std::uint64_t top = 0;
+    for (std::uint32_t i = 0; i < intervals_.size(); ++i) top = std::max(top, end_of(i));
+    keep(top, order);
+  }
+
   /// Places all in this order; keeps what is best.
   std::uint64_t place(const Order& order, Fit fit) {
-    Occupancy occupancy(ops_);
+    occupancy_.clear();
     std::uint64_t top = 0;
     for (const std::uint32_t i : order) {
       const Interval& interval = intervals_[i];
@@ -34,23 +44,26 @@ class Packer {
       const std::uint32_t end = std::min(begin + length, ops_);
       const std::uint32_t rest = begin + length - end;
       taken_.clear();
-      occupancy.collect(begin, end, taken_);
-      occupancy.collect(0, rest, taken_);
+      occupancy_.collect(begin, end, taken_);
+      occupancy_.collect(0, rest, taken_);
       offsets_[i] = find(interval.bytes, fit);
       const Range range{offsets_[i], offsets_[i] + interval.bytes};
-      occupancy.take(begin, end, range);
-      occupancy.take(0, rest, range);
+      occupancy_.take(begin, end, range);
+      occupancy_.take(0, rest, range);
       top = std::max(top, range.end);
     }
-    if (top < best_top_) {
-      best_top_ = top;
-      best_order_ = order;
-      for (std::size_t i = 0; i < intervals_.size(); ++i) intervals_[i].offset = offsets_[i];
-    }
+    keep(top, order);
     return top;
   }
 
  private:
+  void keep(std::uint64_t top, const Order& order) {
+    if (top >= best_top_) return;
+    best_top_ = top;
+    best_order_ = order;
+    for (std::size_t i = 0; i < intervals_.size(); ++i) intervals_[i].offset = offsets_[i];
+  }
+
   std::uint64_t find(std::uint64_t bytes, Fit fit) {
     std::ranges::sort(taken_, {}, &Range::begin);
     std::uint64_t free_from = 0;
@@ -74,6 +87,7 @@ class Packer {
   std::uint32_t ops_;
   std::uint64_t space_;
   std::vector<std::uint64_t> offsets_;  // of the latest order
+  Occupancy occupancy_;
   std::vector<Range> taken_;
   std::uint64_t best_top_ = UINT64_MAX;
   Order best_order_;
@@ -92,7 +106,7 @@ double area_of(const Interval& interval) {
 }
 
 /// Squeaky wheel: what ends above the space is moved forward in the order. Now and then something else moves too.
-void mend(Packer& packer, const std::vector<Interval>& intervals, std::uint64_t space, const PackingEffort& effort) {
+void mend(Packer& packer, const std::vector<Interval>& intervals, std::uint64_t space, std::size_t rounds) {
   const std::size_t count = intervals.size();
   std::vector<double> priority(count);
   for (std::size_t k = 0; k < count; ++k) priority[packer.best_order()[k]] = static_cast<double>(count - k);
@@ -100,7 +114,6 @@ void mend(Packer& packer, const std::vector<Interval>& intervals, std::uint64_t 
   Order order = packer.best_order();
   std::mt19937 random(1);
   const auto uniform = [&] { return static_cast<double>(random() % 1024) / 1024; };
-  const std::size_t rounds = std::min<std::size_t>(effort.repairs, effort.work / std::max<std::size_t>(count, 1));
   for (std::size_t round = 0; round < rounds && !packer.fits(); ++round) {
     const double step = static_cast<double>(count);
     for (std::uint32_t i = 0; i < count; ++i) {
@@ -123,21 +136,18 @@ void mend(Packer& packer, const std::vector<Interval>& intervals, std::uint64_t 
 std::uint64_t pack(std::vector<Interval>& intervals, std::uint32_t ops, std::uint64_t space,
                    const PackingEffort& effort) {
   Packer packer(intervals, ops, space);
-  const Order by_size =
-      ordered_by(intervals, [](const Interval& i) { return std::pair(i.bytes, i.release - i.begin); });
-  packer.place(by_size, Fit::kTightest);
-  if (packer.fits()) return packer.best_top();
-  if (effort.many_orders) {
-    const Order by_area = ordered_by(intervals, area_of);
-    const Order by_begin = ordered_by(intervals, [](const Interval& i) { return -i.begin; });
-    const Order by_length = ordered_by(intervals, [](const Interval& i) { return i.release - i.begin; });
-    for (const auto& [order, fit] : {std::pair(&by_area, Fit::kTightest), std::pair(&by_begin, Fit::kTightest),
-                                     std::pair(&by_area, Fit::kLowest), std::pair(&by_length, Fit::kTightest)}) {
-      packer.place(*order, fit);
-      if (packer.fits()) return packer.best_top();
-    }
+  packer.offer(pack_online(intervals, ops), ordered_by(intervals, [](const Interval& i) { return -i.begin; }));
+  const std::size_t passes = effort.work / std::max<std::size_t>(intervals.size(), 1);
+  if (packer.fits() || passes == 0) return packer.best_top();
+  const Order by_begin = packer.best_order();
+  packer.place(by_begin, Fit::kTightest);
+  if (effort.many_orders && !packer.fits()) {
+    packer.place(ordered_by(intervals, [](const Interval& i) { return std::pair(i.bytes, i.release - i.begin); }),
+                 Fit::kTightest);
+    if (packer.fits() || passes == 1) return packer.best_top();
+    packer.place(ordered_by(intervals, area_of), Fit::kTightest);
   }
-  mend(packer, intervals, space, effort);
+  mend(packer, intervals, space, std::min<std::size_t>(effort.repairs, passes - 1));
   return packer.best_top();
 }
 

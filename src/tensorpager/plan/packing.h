@@ -20,9 +20,10 @@
 namespace tensorpager::plan {
 
 struct PackingEffort {
-  bool many_orders = true;     // else by size alone
-  unsigned repairs = 40;       // rounds of mending the order, at the most
-  std::size_t work = 400'000;  // intervals placed in mending, at the most: it takes no longer for a large trace
+  bool many_orders = true;  // else by begin alone
+  unsigned repairs = 8;     // rounds of mending the order, at the most
+  std::size_t work =
+      10'000;  // intervals placed with a look at all ops, at the most: a large trace is packed online only
 };
 
 /// Sets `offset` of all intervals, over [begin, release). Stops at the first order whose top is within `space`; the

@@ -14,8 +14,11 @@
 namespace tensorpager::plan {
 namespace {
 
-/// Plans for less, before other means are tried.
-constexpr int kFeedbackRounds = 8;
+/// Plans for less, before other means are tried: so many, and fewer where a round takes long.
+constexpr std::size_t kFeedbackRounds = 8;
+constexpr std::size_t kFeedbackWork = 600'000;  // rows, in all rounds
+/// At least by so much less each time: by as little as packing lacks it would still lack a little.
+constexpr double kFeedbackStep = 0.99;
 /// Times and tails settle in two; the best of them is taken.
 constexpr int kScheduleRounds = 3;
 constexpr double kShorterTails[] = {0.8, 0.4, 0};
@@ -118,8 +121,10 @@ class PagesPlanner final : public Planner {
       if (!best || rows.step < best->step) best = std::move(rows);
     };
     std::uint64_t planned = space;
-    for (int round = 0; round < kFeedbackRounds && planned >= least; ++round) {
+    std::size_t rounds = kFeedbackRounds;
+    for (std::size_t round = 0; round < rounds && planned >= least; ++round) {
       const std::vector<Interval> scheduled = attempt.schedule(planned);
+      rounds = std::clamp<std::size_t>(kFeedbackWork / std::max<std::size_t>(scheduled.size(), 1), 2, kFeedbackRounds);
       std::vector<Interval> intervals = scheduled;
       const std::uint64_t top = attempt.place(intervals, 1);
       if (top <= space) {
@@ -136,7 +141,7 @@ class PagesPlanner final : public Planner {
       }
       if (!groundwork.problem.options.techniques.feedback) break;
       const double scale = static_cast<double>(space) / static_cast<double>(top);
-      planned = static_cast<std::uint64_t>(static_cast<double>(planned) * std::min(scale, 0.997));
+      planned = static_cast<std::uint64_t>(static_cast<double>(planned) * std::min(scale, kFeedbackStep));
     }
     if (!best) best = attempt.online();
     return std::move(*best);

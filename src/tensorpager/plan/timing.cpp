@@ -73,9 +73,14 @@ Timing time_rows(const std::vector<Row>& rows, const std::vector<Nanoseconds>& o
       if (op < ops) {
         for (const std::uint32_t i : beginning.at(op)) {
           const Row& row = rows[i];
-          if (row.wait != 0) now = std::max(now, out_end[row.wait - 1]);
-          if (!is_page_in(row)) continue;
-          in_free = std::max({now, in_free, below_since[index(row.storage)]}) + machine.in.time_of(row.bytes);
+
+          const Nanoseconds free_from = row.wait != 0 ? out_end[row.wait - 1] : Nanoseconds(0);
+          if (!is_page_in(row)) {
+            now = std::max(now, free_from);
+            continue;
+          }
+          in_free =
+              std::max({now, in_free, free_from, below_since[index(row.storage)]}) + machine.in.time_of(row.bytes);
           in_end[i] = in_free;
         }
       }

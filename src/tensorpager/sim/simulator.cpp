@@ -113,11 +113,12 @@ class VirtualMachine {
       case ActionKind::kWait:
         return wait(action, row_of_ticket_[row.wait]);
       case ActionKind::kTake:
+        if (row.wait == 0) block_free_from_ = Nanoseconds(0);
         charged_ += row.bytes;
         return;
       case ActionKind::kPageIn:
         outcome_.measured.page_in += row.bytes;
-        arrives_[action.row] = in_.submit(row.bytes, std::max(clock_, below_from_[row.storage]));
+        arrives_[action.row] = in_.submit(row.bytes, std::max({clock_, below_from_[row.storage], block_free_from_}));
         return;
       case ActionKind::kNeed:
         return stall_until(arrives_[action.row], action, Stall::Cause::kPageIn);
@@ -138,8 +139,9 @@ class VirtualMachine {
   void wait(const Action& action, std::uint32_t page_out) {
     const auto newest = std::find_if(under_way_.rbegin(), under_way_.rend(),
                                      [&](const PageOut& candidate) { return candidate.row == page_out; });
+    block_free_from_ = newest == under_way_.rend() ? Nanoseconds(0) : newest->done;
     if (newest == under_way_.rend()) return;
-    stall_until(newest->done, action, Stall::Cause::kPageOut);
+    if (plan_.rows[action.row].fill != Fill::kPageIn) stall_until(newest->done, action, Stall::Cause::kPageOut);
     const auto count = under_way_.rend() - newest;
     for (auto i = count; i > 0; --i) {
       charged_ -= plan_.rows[under_way_.front().row].bytes;
@@ -162,6 +164,7 @@ class VirtualMachine {
   LinkQueue out_;
   LinkQueue in_;
   Nanoseconds clock_{0};
+  Nanoseconds block_free_from_{0};  // of the row that begins, by its wait
   Bytes charged_;
   std::unordered_map<std::uint32_t, std::uint32_t> row_of_ticket_;
   std::unordered_map<std::uint32_t, Nanoseconds> arrives_;  // by row
