@@ -100,7 +100,9 @@ Nanoseconds lower_bound(const Liveness& liveness, const std::vector<Nanoseconds>
     for (std::size_t r = 0; r < k; ++r) {
       const std::uint64_t could_leave_before = idle.since.before(grid[r]);
       if (could_leave_before >= below) break;
-      earliest[k] = std::max(earliest[k], earliest[r] + transfer(below - could_leave_before, machine.out));
+      // The others leave after op r, or after one that comes later.
+      const Nanoseconds leave = earliest[r] + op_times[grid[r]];
+      earliest[k] = std::max(earliest[k], leave + transfer(below - could_leave_before, machine.out));
     }
     const Nanoseconds done = earliest[k] + op_times[grid[k]];
     for (std::size_t d = k + 1; d < grid.size(); ++d) {
