@@ -21,7 +21,7 @@ namespace tensorpager::plan {
 
 struct PackingEffort {
   bool many_orders = true;  // else by begin alone
-  unsigned repairs = 8;     // rounds of mending the order, at the most
+  unsigned repairs = 30;    // rounds of mending the order, at the most
   std::size_t work =
       10'000;  // intervals placed with a look at all ops, at the most: a large trace is packed online only
 };

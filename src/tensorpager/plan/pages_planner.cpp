@@ -143,7 +143,8 @@ class PagesPlanner final : public Planner {
       const double scale = static_cast<double>(space) / static_cast<double>(top);
       planned = static_cast<std::uint64_t>(static_cast<double>(planned) * std::min(scale, kFeedbackStep));
     }
-    if (!best) best = attempt.online();
+    // Where packing needed other means, deciding offsets with residency may be the better of the two.
+    if (!best || planned < space) offer(attempt.online());
     return std::move(*best);
   }
 };
