@@ -11,6 +11,9 @@
 namespace tensorpager::plan {
 namespace {
 
+/// The orders that are tried before one is mended; where there is no time for them, none is.
+constexpr std::size_t kFewestPasses = 3;
+
 enum class Fit : std::uint8_t { kTightest, kLowest };
 
 using Order = std::vector<std::uint32_t>;
@@ -138,16 +141,16 @@ std::uint64_t pack(std::vector<Interval>& intervals, std::uint32_t ops, std::uin
   Packer packer(intervals, ops, space);
   packer.offer(pack_online(intervals, ops), ordered_by(intervals, [](const Interval& i) { return -i.begin; }));
   const std::size_t passes = effort.work / std::max<std::size_t>(intervals.size(), 1);
-  if (packer.fits() || passes == 0) return packer.best_top();
+  if (packer.fits() || passes < kFewestPasses) return packer.best_top();
   const Order by_begin = packer.best_order();
   packer.place(by_begin, Fit::kTightest);
   if (effort.many_orders && !packer.fits()) {
     packer.place(ordered_by(intervals, [](const Interval& i) { return std::pair(i.bytes, i.release - i.begin); }),
                  Fit::kTightest);
-    if (packer.fits() || passes == 1) return packer.best_top();
+    if (packer.fits()) return packer.best_top();
     packer.place(ordered_by(intervals, area_of), Fit::kTightest);
   }
-  mend(packer, intervals, space, std::min<std::size_t>(effort.repairs, passes - 1));
+  mend(packer, intervals, space, std::min<std::size_t>(effort.repairs, passes - kFewestPasses));
   return packer.best_top();
 }
 

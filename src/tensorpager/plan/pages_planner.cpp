@@ -19,6 +19,8 @@ constexpr std::size_t kFeedbackRounds = 8;
 constexpr std::size_t kFeedbackWork = 600'000;  // rows, in all rounds
 /// At least by so much less each time: by as little as packing lacks it would still lack a little.
 constexpr double kFeedbackStep = 0.99;
+/// Beyond so many it is a last resort only: each eviction looks at all that is resident.
+constexpr std::uint32_t kOnlineOps = 2000;
 /// Times and tails settle in two; the best of them is taken.
 constexpr int kScheduleRounds = 3;
 constexpr double kShorterTails[] = {0.8, 0.4, 0};
@@ -144,7 +146,7 @@ class PagesPlanner final : public Planner {
       planned = static_cast<std::uint64_t>(static_cast<double>(planned) * std::min(scale, kFeedbackStep));
     }
     // Where packing needed other means, deciding offsets with residency may be the better of the two.
-    if (!best || planned < space) offer(attempt.online());
+    if (!best || (planned < space && groundwork.liveness.ops() <= kOnlineOps)) offer(attempt.online());
     return std::move(*best);
   }
 };
