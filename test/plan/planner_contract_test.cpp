@@ -49,11 +49,17 @@ class PlannerContract : public testing::TestWithParam<PlannerCase> {
   }
 };
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr unsigned kSeeds = 150;  // ten times slower, and one thread
+#else
+constexpr unsigned kSeeds = 1000;
+#endif
+
 TEST_P(PlannerContract, KeepsAThousandRandomTraces) {
   const Machine machine = small_machine();
   int planned = 0;
   int paged = 0;
-  for (unsigned seed = 1; seed <= 1000; ++seed) {
+  for (unsigned seed = 1; seed <= kSeeds; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     const trace::Trace trace = random_trace(seed);
     ASSERT_NO_THROW(trace::check(trace));
@@ -73,8 +79,8 @@ TEST_P(PlannerContract, KeepsAThousandRandomTraces) {
     ++planned;
     paged += result->predicted.page_in > 0_B ? 1 : 0;
   }
-  EXPECT_GT(planned, GetParam().pages ? 999 : 200);
-  EXPECT_TRUE(GetParam().pages ? paged > 400 : paged == 0) << paged;
+  EXPECT_GE(planned, static_cast<int>(GetParam().pages ? kSeeds : kSeeds / 5));
+  EXPECT_TRUE(GetParam().pages ? paged > static_cast<int>(kSeeds * 2 / 5) : paged == 0) << paged;
 }
 
 TEST_P(PlannerContract, KeepsRealTraces) {
