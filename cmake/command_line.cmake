@@ -4,11 +4,13 @@ find_package(nlohmann_json QUIET)
 if(NOT CLI11_FOUND OR NOT nlohmann_json_FOUND)
   message(FATAL_ERROR "CLI11 or nlohmann-json is missing; try apt-get install libcli11-dev nlohmann-json3-dev (as root), pip install pgm-build-deps for pip install --no-build-isolation, or make build, which unpacks them without root")
 endif()
-add_executable(tensorpager
-  src/tensorpager/cli/doctor_command.cpp src/tensorpager/cli/main.cpp src/tensorpager/cli/python_package.cpp
-  src/tensorpager/cli/run_command.cpp)
+set(command_sources
+  doctor_command.cpp main.cpp plan_command.cpp planning.cpp python_package.cpp report_command.cpp run_command.cpp simulate_command.cpp
+  validate_command.cpp)
+list(TRANSFORM command_sources PREPEND src/tensorpager/cli/)
+add_executable(tensorpager ${command_sources})
 tensorpager_own_target(tensorpager)
-target_link_libraries(tensorpager PRIVATE tensorpager_cli_checks CLI11::CLI11 nlohmann_json::nlohmann_json)
+target_link_libraries(tensorpager PRIVATE tensorpager_cli_checks tensorpager_report tensorpager_sim CLI11::CLI11 nlohmann_json::nlohmann_json)
 target_include_directories(tensorpager PRIVATE ${PROJECT_BINARY_DIR})
 target_compile_definitions(tensorpager PRIVATE TENSORPAGER_VERSION="${PROJECT_VERSION}")
 # In a wheel, scikit-build-core says where commands go.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -11,10 +12,22 @@ namespace tensorpager::cli {
 /// The words after `--`, as they are: they belong to the program, and no parser of ours may touch them.
 using Program = std::vector<std::string>;
 
+/// Nobody's mistake, and no: it does not fit, or a plan is not right. The text is one line.
+class NotPossible : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
 /// `run`: starts a program under a budget.
 void add_run_command(CLI::App& app, const Program& program);
 
 /// `doctor`: what works on this machine.
 void add_doctor_command(CLI::App& app, const Program& program);
+
+/// Traces and plans: make, check, time, explain.
+void add_plan_command(CLI::App& app, const Program& program);
+void add_validate_command(CLI::App& app, const Program& program);
+void add_simulate_command(CLI::App& app, const Program& program);
+void add_report_command(CLI::App& app, const Program& program);
 
 }  // namespace tensorpager::cli

@@ -1,0 +1,107 @@
+#include "tensorpager/cli/planning.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+
+#include "tensorpager/base/errors.h"
+#include "tensorpager/cli/command.h"
+#include "tensorpager/plan/lower_bound.h"
+#include "tensorpager/plan/machine_io.h"
+#include "tensorpager/plan/timing.h"
+#include "tensorpager/plan/validator.h"
+#include "tensorpager/trace/trace_io.h"
+
+namespace tensorpager::cli {
+namespace {
+
+double seconds(plan::Nanoseconds time) { return std::chrono::duration<double>(time).count(); }
+
+double ratio_less_one(double whole, double part) { return part > 0 ? whole / part - 1 : 0; }
+
+base::Bytes read_budget(const std::string& text, const plan::Liveness& liveness) {
+  try {
+    return base::parse_size(text, liveness.need());
+  } catch (const base::InvalidArgument&) {
+    throw base::InvalidArgument(
+        "--budget: '" + text +
+        "' is not a size; write bytes, KiB/MiB/GiB, KB/MB/GB, N% of the trace's need or unlimited");
+  }
+}
+
+}  // namespace
+
+void add_machine_option(CLI::App& verb, std::string& machine) {
+  std::string names;
+  for (const std::string& name : plan::machine_names()) names += name + ", ";
+  verb.add_option("--machine", machine, "Machine to plan for: " + names + "or a machine file")->required();
+}
+
+void add_planning_options(CLI::App& verb, PlanningOptions& options) {
+  verb.add_option("trace", options.trace, "Trace file")->required();
+  verb.add_option("--budget", options.budget, "Hard limit on charged bytes: 8GiB, 500MB, 50% (of the trace's need)")
+      ->required();
+  add_machine_option(verb, options.machine);
+  std::string names;
+  for (const std::string& name : plan::planner_names()) names += (names.empty() ? "" : ", ") + name;
+  verb.add_option("--planner", options.planner, "Planner: " + names + " [" + options.planner + "]");
+  verb.add_option("--reserve", options.reserve, "Percent of the budget kept for blocks that no plan knows [2]")
+      ->check(CLI::Range(0.0, 50.0));
+  verb.add_option("--link-share", options.link_share, "Percent of the machine's links to plan with [75]")
+      ->check(CLI::Range(1.0, 100.0));
+}
+
+Planning::Planning(const PlanningOptions& options)
+    : trace_(trace::read_trace_file(options.trace)),
+      machine_(plan::find_machine(options.machine)),
+      liveness_(trace_),
+      budget_(read_budget(options.budget, liveness_)),
+      result_(plan::make_planner(options.planner)
+                  ->plan({.trace = trace_,
+                          .machine = machine_,
+                          .budget = budget_,
+                          .options = {.link_share = options.link_share / 100, .reserve = options.reserve / 100}})),
+      path_(options.trace) {}
+
+void Planning::require_plan() const {
+  if (result_) return;
+  const plan::Infeasible& why = result_.error();
+  throw NotPossible(path_ + ": does not fit in " + base::format_bytes(budget_) + ": " +
+                    std::to_string(why.short_by.count()) + " bytes short at op " + std::to_string(why.op) + " (" +
+                    trace_.ops[why.op].name + "); the floor is " + std::to_string(liveness_.floor().count()) +
+                    " and the need " + std::to_string(liveness_.need().count()) +
+                    " bytes; try a larger --budget or a smaller batch");
+}
+
+void require_valid(const trace::Trace& trace, const plan::Plan& plan, const std::string& path) {
+  const std::vector<std::string> violations = plan::validate(trace, plan);
+  if (violations.empty()) return;
+  throw NotPossible(path + ": is no plan for this trace: " + violations.front() +
+                    (violations.size() > 1 ? ", and " + std::to_string(violations.size() - 1) + " more" : ""));
+}
+
+Figures::Figures(const trace::Trace& trace, const plan::Liveness& liveness, const plan::Plan& plan,
+                 const plan::Machine& machine, const sim::Outcome& outcome)
+    : step_seconds(seconds(outcome.measured.step)),
+      overhead(ratio_less_one(step_seconds, seconds(outcome.measured.compute))),
+      lower_bound_overhead(
+          ratio_less_one(seconds(plan::lower_bound(liveness, plan::op_times(trace, machine), machine, plan.budget)),
+                         seconds(outcome.measured.compute))),
+      stall_seconds(seconds(outcome.stalled())),
+      page_out(outcome.measured.page_out),
+      page_in(outcome.measured.page_in),
+      peak(outcome.measured.peak),
+      placement_waste(ratio_less_one(static_cast<double>((plan.top() + plan.slab).count()),
+                                     static_cast<double>(outcome.measured.peak.count()))) {}
+
+std::string describe(const Figures& figures) {
+  std::array<char, 256> text{};
+  std::snprintf(text.data(), text.size(),
+                "step %.4f s, overhead %.2f %% (bound %.2f %%), stalled %.4f s; peak %s; out %s, in %s; waste %.2f %%",
+                figures.step_seconds, figures.overhead * 100, figures.lower_bound_overhead * 100, figures.stall_seconds,
+                base::format_bytes(figures.peak).c_str(), base::format_bytes(figures.page_out).c_str(),
+                base::format_bytes(figures.page_in).c_str(), figures.placement_waste * 100);
+  return text.data();
+}
+
+}  // namespace tensorpager::cli

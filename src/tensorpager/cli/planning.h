@@ -1,0 +1,69 @@
+// What the verbs about plans have in common: options, reading, and the figures of a plan.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+
+#include "tensorpager/plan/planner.h"
+#include "tensorpager/sim/simulator.h"
+
+namespace tensorpager::cli {
+
+struct PlanningOptions {
+  std::string trace;
+  std::string budget;
+  std::string machine;
+  std::string planner = "pages";
+  double reserve = 2;      // percent
+  double link_share = 75;  // percent
+};
+
+/// The trace, --budget, --machine, --planner, --reserve and --link-share.
+void add_planning_options(CLI::App& verb, PlanningOptions& options);
+void add_machine_option(CLI::App& verb, std::string& machine);
+
+/// Reads what the options name, and plans. `%` in a budget is of the trace's need.
+class Planning {
+ public:
+  explicit Planning(const PlanningOptions& options);
+
+  const trace::Trace& trace() const { return trace_; }
+  const plan::Machine& machine() const { return machine_; }
+  const plan::Liveness& liveness() const { return liveness_; }
+  const base::Result<plan::Plan, plan::Infeasible>& result() const { return result_; }
+  base::Bytes budget() const { return budget_; }
+
+  /// Throws NotPossible, with how many bytes are missing and where.
+  void require_plan() const;
+
+ private:
+  trace::Trace trace_;
+  plan::Machine machine_;
+  plan::Liveness liveness_;
+  base::Bytes budget_;
+  base::Result<plan::Plan, plan::Infeasible> result_;
+  std::string path_;
+};
+
+/// Throws NotPossible with the first violation, where the plan is not right for the trace.
+void require_valid(const trace::Trace& trace, const plan::Plan& plan, const std::string& path);
+
+/// What `simulate` says of a plan that fits.
+struct Figures {
+  Figures(const trace::Trace& trace, const plan::Liveness& liveness, const plan::Plan& plan,
+          const plan::Machine& machine, const sim::Outcome& outcome);
+
+  double step_seconds;
+  double overhead;              // step over compute, less 1
+  double lower_bound_overhead;  // the same of the bound
+  double stall_seconds;
+  base::Bytes page_out;
+  base::Bytes page_in;
+  base::Bytes peak;
+  double placement_waste;  // top of the planned blocks and slab over the peak, less 1
+};
+
+/// One line for people.
+std::string describe(const Figures& figures);
+
+}  // namespace tensorpager::cli

@@ -1,0 +1,27 @@
+// Which storages are below, and between which of their uses: the first decision of a plan, by bytes alone. Belady's
+// rule: where an op finds no room, the resident storage whose next use is farthest away goes. The window follows
+// itself, so parameters have a next use too, and what is resident at its end must be what it began with: sweeps are
+// repeated until that holds.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "tensorpager/plan/liveness.h"
+
+namespace tensorpager::plan {
+
+inline constexpr std::int64_t kNever = INT64_MAX;
+
+struct Evictions {
+  /// By number of use (Liveness::first_use): the op at which its storage is evicted after it, counted on into the next
+  /// window; kNever where it stays until its next use.
+  std::vector<std::int64_t> after_use;
+  /// Of each storage that no op uses: whether it is resident all the time.
+  std::vector<bool> unused_resident;
+};
+
+/// `space` is at least the floor without slabs. `wrap`: whether storages may be resident at the window's ends.
+Evictions choose_evictions(const Liveness& liveness, std::uint64_t space, bool wrap);
+
+}  // namespace tensorpager::plan

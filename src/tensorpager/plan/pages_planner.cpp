@@ -1,0 +1,158 @@
+// Planned movement without recomputation, in four steps: which storages are below and when (eviction.h), when transfers
+// begin and what waits for them (schedule.h), where blocks lie (packing.h), and waits again, by offsets.
+//
+// Packing needs a little more than the bytes. Where it needs more than there is, all is planned anew for less, and
+// placed into what there is; then with shorter tails and later page-ins; at last online, which always fits (online.h).
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "tensorpager/plan/online.h"
+#include "tensorpager/plan/planner.h"
+#include "tensorpager/plan/schedule.h"
+
+namespace tensorpager::plan {
+namespace {
+
+/// Plans for less, before other means are tried: so many, and fewer where a round takes long.
+constexpr std::size_t kFeedbackRounds = 8;
+constexpr std::size_t kFeedbackWork = 600'000;  // rows, in all rounds
+/// At least by so much less each time: by as little as packing lacks it would still lack a little.
+constexpr double kFeedbackStep = 0.99;
+/// Beyond so many it is a last resort only: each eviction looks at all that is resident.
+constexpr std::uint32_t kOnlineOps = 2000;
+/// Times and tails settle in two; the best of them is taken.
+constexpr int kScheduleRounds = 3;
+constexpr double kShorterTails[] = {0.8, 0.4, 0};
+
+class Attempt {
+ public:
+  explicit Attempt(const Groundwork& groundwork)
+      : groundwork_(groundwork),
+        machine_(with_link_share(groundwork.problem.machine, groundwork.problem.options.link_share)),
+        techniques_(groundwork.problem.options.techniques),
+        ops_(groundwork.liveness.ops()) {
+    starts_.push_back(Nanoseconds(0));
+    for (const Nanoseconds time : groundwork.op_times) starts_.push_back(starts_.back() + time);
+  }
+
+  struct Rows {
+    std::vector<Row> rows;
+    Nanoseconds step;
+  };
+
+  /// By bytes alone, within `space`.
+  std::vector<Interval> schedule(std::uint64_t space) const {
+    const Evictions evictions = choose_evictions(groundwork_.liveness, space, techniques_.wrap);
+    std::vector<Interval> intervals = make_intervals(groundwork_.liveness, evictions, techniques_.early_page_outs);
+    std::vector<Interval> best = intervals;
+    std::vector<Nanoseconds> starts = starts_;
+    Nanoseconds best_step = Nanoseconds::max();
+    for (int round = 0; round < kScheduleRounds; ++round) {
+      if (techniques_.prefetch) schedule_page_ins(intervals, space, starts, machine_.in);
+      std::vector<std::uint32_t> ticket_of;
+      std::vector<Row> rows = make_rows(intervals, ops_, &ticket_of);
+      wait_by_bytes(rows, ops_, space);
+      const Timing timing = time_rows(rows, groundwork_.op_times, machine_);
+      if (techniques_.tails) expect_tails(intervals, rows, ticket_of, timing);
+      starts = timing.starts;
+      if (timing.step >= best_step) continue;
+      best_step = timing.step;
+      best = intervals;
+      if (ticket_of.empty() || std::ranges::all_of(ticket_of, [](std::uint32_t t) { return t == 0; })) break;
+    }
+    return best;
+  }
+
+  /// Tails and page-ins under way take their blocks for `share` of the time expected.
+  std::uint64_t place(std::vector<Interval>& intervals, double share) const {
+    for (Interval& interval : intervals) {
+      const auto shortened = [&](std::int64_t stretch) {
+        return static_cast<std::int64_t>(static_cast<double>(stretch) * share);
+      };
+      interval.begin = interval.need - shortened(interval.need - interval.begin);
+      interval.release = interval.end + shortened(interval.release - interval.end);
+    }
+    return pack(intervals, ops_, groundwork_.space(), techniques_.packing);
+  }
+
+  Rows finish(const std::vector<Interval>& intervals) const {
+    Rows done{.rows = make_rows(intervals, ops_), .step = {}};
+    wait_by_offsets(done.rows, ops_);
+    done.step = time_rows(done.rows, groundwork_.op_times, machine_).step;
+    return done;
+  }
+
+  Rows online() const {
+    OnlinePlacement placed = place_online(groundwork_.liveness, groundwork_.space(), groundwork_.problem.trace.granule,
+                                          Victim::kFarthestNextUse);
+    Rows best = finish(placed.intervals);
+    std::vector<Nanoseconds> starts = time_rows(best.rows, groundwork_.op_times, machine_).starts;
+    for (int round = 0; round < kScheduleRounds && techniques_.prefetch; ++round) {
+      schedule_placed_page_ins(placed.intervals, placed.earliest, starts, machine_.in);
+      Rows next = finish(placed.intervals);
+      starts = time_rows(next.rows, groundwork_.op_times, machine_).starts;
+      if (next.step < best.step) best = std::move(next);
+    }
+    return best;
+  }
+
+ private:
+  const Groundwork& groundwork_;
+  Machine machine_;
+  const Techniques& techniques_;
+  std::uint32_t ops_;
+  std::vector<Nanoseconds> starts_;  // of ops, if nothing stalls
+};
+
+class PagesPlanner final : public Planner {
+ public:
+  base::Result<Plan, Infeasible> plan(const Problem& problem) const override {
+    const Groundwork groundwork(problem);
+    if (groundwork.is_below_floor()) return groundwork.below_floor();
+    return groundwork.finish("pages", search(groundwork).rows);
+  }
+
+ private:
+  static Attempt::Rows search(const Groundwork& groundwork) {
+    const Attempt attempt(groundwork);
+    const std::uint64_t space = groundwork.space();
+    const std::uint64_t least = (groundwork.liveness.floor() - groundwork.liveness.slab()).count();
+    std::optional<Attempt::Rows> best;
+    const auto offer = [&](Attempt::Rows rows) {
+      if (!best || rows.step < best->step) best = std::move(rows);
+    };
+    std::uint64_t planned = space;
+    std::size_t rounds = kFeedbackRounds;
+    for (std::size_t round = 0; round < rounds && planned >= least; ++round) {
+      const std::vector<Interval> scheduled = attempt.schedule(planned);
+      rounds = std::clamp<std::size_t>(kFeedbackWork / std::max<std::size_t>(scheduled.size(), 1), 2, kFeedbackRounds);
+      std::vector<Interval> intervals = scheduled;
+      const std::uint64_t top = attempt.place(intervals, 1);
+      if (top <= space) {
+        offer(attempt.finish(intervals));
+        break;
+      }
+      if (round == 0) {
+        for (const double share : kShorterTails) {
+          intervals = scheduled;
+          if (attempt.place(intervals, share) > space) continue;
+          offer(attempt.finish(intervals));
+          break;
+        }
+      }
+      if (!groundwork.problem.options.techniques.feedback) break;
+      const double scale = static_cast<double>(space) / static_cast<double>(top);
+      planned = static_cast<std::uint64_t>(static_cast<double>(planned) * std::min(scale, kFeedbackStep));
+    }
+    // Where packing needed other means, deciding offsets with residency may be the better of the two.
+    if (!best || (planned < space && groundwork.liveness.ops() <= kOnlineOps)) offer(attempt.online());
+    return std::move(*best);
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Planner> make_pages_planner() { return std::make_unique<PagesPlanner>(); }
+
+}  // namespace tensorpager::plan

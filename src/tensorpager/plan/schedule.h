@@ -1,0 +1,36 @@
+// When transfers begin, and when compute must wait for page-outs: the second decision of a plan, by bytes and the
+// link's time, before anything has an offset.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "tensorpager/plan/interval.h"
+#include "tensorpager/plan/machine.h"
+#include "tensorpager/plan/timing.h"
+
+namespace tensorpager::plan {
+
+/// Sets `begin` of page-ins. Each is submitted as late as the queue of all page-ins allows for its need, with some
+/// slack, and later where the bytes charged until then, expected tails of page-outs included, leave no room within
+/// `space`. Never before the page-out of its own storage. `starts` are the times at which ops start.
+void schedule_page_ins(std::vector<Interval>& intervals, std::uint64_t space, const std::vector<Nanoseconds>& starts,
+                       const Link& link);
+
+/// The same where offsets are settled: never before `earliest` of an interval, since when its range is free.
+void schedule_placed_page_ins(std::vector<Interval>& intervals, const std::vector<std::int64_t>& earliest,
+                              const std::vector<Nanoseconds>& starts, const Link& link);
+
+/// Sets the waits of rows by bytes alone: the first row for which the bytes charged do not leave room waits for the
+/// oldest page-outs. Also a table whose bytes never fit is answered; what it lacks cannot be waited for.
+void wait_by_bytes(std::vector<Row>& rows, std::uint32_t ops, std::uint64_t space);
+
+/// Sets the waits of rows by offsets: each waits for the newest page-out whose block its own overlaps.
+void wait_by_offsets(std::vector<Row>& rows, std::uint32_t ops);
+
+/// Sets `release` of what pages out: the first op that starts after its copy is done, or its wait where that is
+/// earlier. `rows` have waits and were timed.
+void expect_tails(std::vector<Interval>& intervals, const std::vector<Row>& rows,
+                  const std::vector<std::uint32_t>& ticket_of, const Timing& timing);
+
+}  // namespace tensorpager::plan

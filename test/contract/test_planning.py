@@ -1,0 +1,159 @@
+"""`tensorpager plan`, `validate`, `simulate` and `report`: what they print, and how they say no."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from launch import run_command
+
+DATA = Path(__file__).parents[1] / "data"
+RESNET = DATA / "resnet50.trace"
+MACHINE = ("--machine", "m40-12g")
+KEYS = (
+    "fits short_bytes short_op need_bytes floor_bytes peak_bytes step_seconds overhead lower_bound_overhead stall_seconds"
+    " page_out_bytes page_in_bytes placement_waste"
+).split()
+
+# a and b do not fit in 100 KiB beside c: a leaves after op 0 and is back for op 4.
+TRACE = """\
+tensorpager-trace 1
+granule 4096
+storage 0 bytes=40960
+storage 1 bytes=40960
+storage 2 bytes=40960
+op a births=0 ns=10000
+op b births=1 ns=10000
+op c births=2 deaths=2 ns=10000
+op d reads=1 deaths=1 ns=10000
+op e reads=0 deaths=0 ns=10000
+end
+"""
+SMALL_MACHINE = """\
+tensorpager-machine 1
+name small
+link out bytes_per_second=4096e6
+link in bytes_per_second=4096e6
+end
+"""
+
+
+@pytest.fixture
+def small(tmp_path):
+    (tmp_path / "step.trace").write_text(TRACE)
+    (tmp_path / "small.machine").write_text(SMALL_MACHINE)
+    return tmp_path
+
+
+def no_output_but_one_line(done, code):
+    assert (done.returncode, done.stdout) == (code, "")
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("tensorpager: ")
+    return line
+
+
+def test_plan_is_validated_simulated_and_explained(tmp_path):
+    plan = tmp_path / "step.plan"
+    made = run_command("plan", RESNET, "--budget", "50%", *MACHINE, "-o", plan)
+    assert made.returncode == 0 and "overhead" in made.stdout
+    checked = run_command("validate", RESNET, plan)
+    assert (checked.returncode, checked.stderr) == (0, "")
+    assert ": valid: " in checked.stdout
+    shown = run_command("simulate", RESNET, "--plan", plan, *MACHINE, "--json")
+    predicted = dict(word.split("=") for word in plan.read_text().splitlines()[-2].split()[1:])
+    figures = json.loads(shown.stdout)
+    assert list(figures) == KEYS
+    assert figures["step_seconds"] == pytest.approx(int(predicted["step_ns"]) / 1e9, abs=0)
+    assert figures["peak_bytes"] == int(predicted["peak"])
+    explained = run_command("report", RESNET, plan, "-o", tmp_path / "step.svg")
+    assert "\npeak: " in explained.stdout and "\ndearest decisions, of " in explained.stdout
+    assert (tmp_path / "step.svg").read_text().endswith("</svg>\n")
+
+
+def test_simulate_agrees_with_what_a_person_works_out(small):
+    """Nothing waits: 0 goes from 10 to 20 us, and is back long before op e."""
+    arguments = (
+        "step.trace",
+        "--budget",
+        "80KiB",
+        "--machine",
+        "./small.machine",
+        "--reserve",
+        "0",
+        "--json",
+        "--curve",
+    )
+    figures = json.loads(run_command("simulate", *arguments, cwd=small).stdout)
+    assert figures["step_seconds"] == 50e-6 and figures["overhead"] == 0
+    assert (figures["need_bytes"], figures["floor_bytes"]) == (122880, 40960)
+    assert (figures["page_out_bytes"], figures["page_in_bytes"]) == (40960, 40960)
+    assert figures["peak_bytes"] == 81920
+    assert list(figures) == [*KEYS, "curve"]
+    assert figures["curve"] == [40960, 81920, 81920, 81920, 40960]
+
+
+@pytest.mark.parametrize("budget", ["90%", "50%", "25%"])
+def test_json_keeps_its_promises(budget):
+    figures = json.loads(run_command("simulate", RESNET, "--budget", budget, *MACHINE, "--json").stdout)
+    assert list(figures) == KEYS
+    assert figures["fits"] is True and figures["short_bytes"] == 0 and figures["short_op"] is None
+    assert figures["peak_bytes"] <= figures["need_bytes"] * int(budget[:-1]) // 100
+    assert figures["lower_bound_overhead"] <= figures["overhead"]
+    assert figures["floor_bytes"] < figures["peak_bytes"]
+
+
+def test_budget_that_cannot_be_kept_is_told_with_bytes_op_and_advice(small):
+    arguments = ("step.trace", "--budget", "36KiB", "--machine", "small.machine")
+    line = no_output_but_one_line(run_command("simulate", *arguments, cwd=small), 1)
+    assert "step.trace: does not fit in 36.0 KiB: 4096 bytes short at op 0 (a)" in line
+    assert "the floor is 40960 and the need 122880 bytes; try a larger --budget" in line
+    done = run_command("simulate", *arguments, "--json", cwd=small)
+    figures = json.loads(done.stdout)
+    assert done.returncode == 1 and list(figures) == KEYS
+    assert (figures["fits"], figures["short_bytes"], figures["short_op"]) == (False, 4096, 0)
+    assert figures["step_seconds"] is None
+    assert not (small / "no.plan").exists()
+    assert run_command("plan", *arguments, "-o", "no.plan", cwd=small).returncode == 1
+    assert not (small / "no.plan").exists()
+
+
+def test_changed_plan_is_not_valid(small):
+    plan = small / "step.plan"
+    arguments = ("--budget", "80KiB", "--machine", "small.machine", "-o", plan)
+    assert run_command("plan", "step.trace", *arguments, cwd=small).returncode == 0
+    plan.write_text(re.sub(" wait=[0-9]+", "", plan.read_text().replace("leave=page_out", "leave=drop")))
+    done = run_command("validate", "step.trace", plan, cwd=small)
+    assert done.returncode == 1
+    assert "is dropped, and its bytes are nowhere else" in done.stdout
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(f"tensorpager: {plan}: is no plan for this trace: op 0 (a): storage 0 is dropped")
+    other = run_command("simulate", RESNET, "--plan", plan, *MACHINE)
+    assert no_output_but_one_line(other, 1).endswith("the plan is for 5 ops and the trace has 948")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["simulate", "none.trace", "--budget", "1GiB", *MACHINE], "none.trace: cannot be read (No such file"),
+        (["simulate", RESNET, "--budget", "lots", *MACHINE], "--budget: 'lots' is not a size"),
+        (["simulate", RESNET, *MACHINE], "write --budget SIZE, or --plan FILE"),
+        (["simulate", RESNET, "--budget", "50%", "--machine", "tpu"], "'tpu' is no machine; write a file of one, or"),
+        (
+            ["simulate", RESNET, "--budget", "50%", *MACHINE, "--planner", "magic"],
+            "'magic' is no planner; write one of",
+        ),
+        (["simulate", RESNET, "--budget", "50%"], "--machine"),
+        (["simulate", RESNET, "--budget", "50%", *MACHINE, "--link-share", "0"], "--link-share"),
+        (["validate", RESNET, RESNET], "resnet50.trace:1: header: this is no tensorpager-plan file"),
+        (["validate", DATA / "README.md", RESNET], "README.md:1: header: this is no tensorpager-trace file"),
+        (["plan", RESNET, "--budget", "50%", *MACHINE], "--output"),
+    ],
+)
+def test_wrong_usage_is_one_line(arguments, text):
+    assert text in no_output_but_one_line(run_command(*arguments), 2)
+
+
+@pytest.mark.parametrize("verb", ["plan", "validate", "simulate", "report"])
+def test_help_has_an_example(verb):
+    done = run_command(verb, "--help")
+    assert done.returncode == 0 and f"Example:\n  tensorpager {verb} step.trace" in done.stdout

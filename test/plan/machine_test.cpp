@@ -1,0 +1,91 @@
+#include "tensorpager/plan/machine.h"
+
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "tensorpager/base/errors.h"
+#include "tensorpager/plan/machine_io.h"
+
+namespace tensorpager::plan {
+namespace {
+
+using namespace base;
+using namespace std::chrono_literals;
+
+constexpr const char* kByHand = R"(tensorpager-machine 1
+name tiny
+memory 1000000
+measured scale=0.5
+ops bytes_per_second=1e9 launch_ns=100 float32=2e9
+link out bytes_per_second=1e9 latency_ns=10
+link out from=1000 bytes_per_second=2e9
+link in bytes_per_second=4e9
+end
+)";
+
+Machine parse(const std::string& text) {
+  std::istringstream in(text);
+  return read_machine(in, "a.machine");
+}
+
+std::string error_of(std::string text, const std::string& from, const std::string& to) {
+  text.replace(text.find(from), from.size(), to);
+  try {
+    parse(text);
+  } catch (const InvalidArgument& error) {
+    return error.what();
+  }
+  return {};
+}
+
+TEST(Machine, TimesTransfersByDirectionAndSize) {
+  const Machine machine = parse(kByHand);
+  EXPECT_EQ(machine.out.time_of(999_B), 1009ns);
+  EXPECT_EQ(machine.out.time_of(1000_B), 510ns);
+  EXPECT_EQ(machine.in.time_of(1000_B), 250ns);
+  EXPECT_EQ(machine.out.fastest(), 2e9);
+  EXPECT_EQ(with_link_share(machine, 0.5).in.time_of(1000_B), 500ns);
+}
+
+TEST(Machine, TimesOpsByTheirWorkElseAsMeasured) {
+  const Machine machine = parse(kByHand);
+  EXPECT_EQ(machine.time_of({.flops = 4000, .moved = 1000_B}), 2100ns);
+  EXPECT_EQ(machine.time_of({.flops = 400, .moved = 1000_B}), 1100ns);
+  EXPECT_EQ(machine.time_of({.time = 800ns}), 400ns);
+  EXPECT_EQ(machine.time_of({}), 0ns);
+  // Without a rate for its precision only its bytes count.
+  EXPECT_EQ(machine.time_of({.flops = 4000, .moved = 1000_B, .precision = trace::Precision::kFloat64}), 1100ns);
+  EXPECT_EQ(Machine().time_of({.time = 800ns, .flops = 9}), 800ns);
+}
+
+TEST(Machine, NamedOnesHaveTheirStatedRates) {
+  const Machine h200 = named_machine("h200-141g");
+  EXPECT_EQ(h200.memory, 141_GiB);
+  EXPECT_EQ(h200.in.time_of(Bytes(50'000'000)), 1ms + 10us);
+  EXPECT_EQ(h200.time_of({.moved = Bytes(3'840'000'000)}), 1ms + 3us);
+  EXPECT_EQ(h200.time_of({.flops = 297'000'000'000}), 1ms + 3us);
+  EXPECT_THROW(named_machine("tpu"), InvalidArgument);
+  for (const std::string& name : machine_names()) EXPECT_EQ(find_machine(name).name, name);
+}
+
+TEST(MachineIo, WritesWhatItReads) {
+  EXPECT_EQ(write_machine(parse(write_machine(parse(kByHand)))), write_machine(parse(kByHand)));
+  for (const std::string& name : machine_names()) {
+    const std::string text = write_machine(named_machine(name));
+    EXPECT_EQ(write_machine(parse(text)), text);
+  }
+}
+
+TEST(MachineIo, NamesFileLineAndField) {
+  EXPECT_EQ(error_of(kByHand, "link in", "link up"), "a.machine:8: direction: is none of out, in");
+  EXPECT_EQ(error_of(kByHand, "2e9\nlink in", "0\nlink in"),
+            "a.machine:7: bytes_per_second: '0' is not a number above 0");
+  EXPECT_EQ(error_of(kByHand, "from=1000", "from=0"), "a.machine:7: from: is not above that of the step before");
+  EXPECT_EQ(error_of(kByHand, "link in bytes_per_second=4e9\n", ""), "a.machine:8: link in: is missing");
+  EXPECT_EQ(error_of(kByHand, "memory", "mammoth"),
+            "a.machine:3: record: 'mammoth' is none of name, memory, measured, ops, link, end");
+}
+
+}  // namespace
+}  // namespace tensorpager::plan
