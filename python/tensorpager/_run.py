@@ -72,7 +72,9 @@ def _write_as_first(path: str, stats: dict) -> None:
 
 def _write(path: str, stats: dict, *, only_new: bool = False) -> None:
     """All of it or nothing: pools and launchers end their children by a signal, at any moment."""
-    is_special = os.path.exists(path) and not stat.S_ISREG(os.stat(path).st_mode)  # a pipe or a device, which all may write to
+    is_special = os.path.exists(path) and not stat.S_ISREG(
+        os.stat(path).st_mode
+    )  # a pipe or a device, which all may write to
     folder, name = os.path.split(path)
     written = path if is_special else os.path.join(folder, f".{name}.{os.getpid()}")
     try:

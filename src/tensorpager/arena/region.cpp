@@ -110,12 +110,11 @@ std::vector<Region::Span> Region::spans() const {
   return all;
 }
 
-std::optional<Region::Run> Region::run_at(const std::vector<Span>& all,
-                                          const std::vector<std::optional<double>>& costs, std::uint64_t begin,
-                                          Bytes size, double& best) const {
+std::optional<Region::Run> Region::run_at(const std::vector<Span>& all, const std::vector<std::optional<double>>& costs,
+                                          std::uint64_t begin, Bytes size, double& best) const {
   const std::uint64_t end = begin + size.count();
-  const auto before = std::upper_bound(all.begin(), all.end(), begin,
-                                       [](std::uint64_t at, const Span& span) { return at < span.end; });
+  const auto before =
+      std::upper_bound(all.begin(), all.end(), begin, [](std::uint64_t at, const Span& span) { return at < span.end; });
   Run run{.offset = begin, .to_remove = {}};
   double sum = 0;
   std::size_t i = static_cast<std::size_t>(before - all.begin());
@@ -170,7 +169,8 @@ std::optional<Region::Run> Region::cheapest_run(Bytes size, Bytes alignment, Fit
 Bytes Region::largest_run(const Cost& cost) const {
   std::uint64_t largest = 0, begin = kept_low_;
   for (const Span& span : spans()) {
-    if (span.taken && (span.end > limit_ || !cost(span.begin, Bytes(span.end - span.begin)))) begin = std::max(span.end, kept_low_);
+    if (span.taken && (span.end > limit_ || !cost(span.begin, Bytes(span.end - span.begin))))
+      begin = std::max(span.end, kept_low_);
     if (span.end > begin) largest = std::max(largest, span.end - begin);
   }
   return Bytes(largest);

@@ -93,8 +93,8 @@ class Region {
   base::Bytes taken_bytes_;
   std::uint64_t limit_ = 0;
   std::uint64_t kept_low_ = 0;
-  std::map<std::uint64_t, std::uint64_t> taken_;           // offset -> size
-  std::map<std::uint64_t, std::uint64_t> gaps_;            // begin -> end, all below the limit
+  std::map<std::uint64_t, std::uint64_t> taken_;               // offset -> size
+  std::map<std::uint64_t, std::uint64_t> gaps_;                // begin -> end, all below the limit
   std::set<std::pair<std::uint64_t, std::uint64_t>> by_size_;  // (size, begin) of the same gaps
 };
 

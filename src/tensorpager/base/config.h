@@ -20,14 +20,14 @@ inline constexpr Bytes kMinPagedBytes = 16_KiB;
 enum class BindingKind : std::uint8_t { kStable, kRebinding };
 
 struct Config {
-  Bytes budget = kUnlimited;          // TENSORPAGER_BUDGET: hard limit on charged bytes
-  std::uint64_t local_ranks = 1;      // LOCAL_WORLD_SIZE: ranks on this machine; a budget of N% is divided by it
-  std::string spill;                  // TENSORPAGER_SPILL: a directory, or `ram`; empty: the temporary directory
+  Bytes budget = kUnlimited;      // TENSORPAGER_BUDGET: hard limit on charged bytes
+  std::uint64_t local_ranks = 1;  // LOCAL_WORLD_SIZE: ranks on this machine; a budget of N% is divided by it
+  std::string spill;              // TENSORPAGER_SPILL: a directory, or `ram`; empty: the temporary directory
   BindingKind binding = BindingKind::kStable;  // TENSORPAGER_BINDING: stable or rebinding
-  std::string stats;                  // TENSORPAGER_STATS: file that gets the statistics at exit; empty: none
-  bool quiet = false;                 // TENSORPAGER_QUIET=1: no line at exit
-  std::optional<std::uint64_t> fuzz;  // TENSORPAGER_FUZZ: seed of random evictions at every op boundary
-  std::uint64_t fuzz_evictions = 2;   // TENSORPAGER_FUZZ_EVICTIONS: tries at each boundary
+  std::string stats;                           // TENSORPAGER_STATS: file that gets the statistics at exit; empty: none
+  bool quiet = false;                          // TENSORPAGER_QUIET=1: no line at exit
+  std::optional<std::uint64_t> fuzz;           // TENSORPAGER_FUZZ: seed of random evictions at every op boundary
+  std::uint64_t fuzz_evictions = 2;            // TENSORPAGER_FUZZ_EVICTIONS: tries at each boundary
   std::uint64_t witness_ops =
       0;               // TENSORPAGER_WITNESS: every so many ops, ask the kernel for our resident size; 0: never
   bool curve = false;  // TENSORPAGER_CURVE=1: keep the curve of live and charged bytes over ops

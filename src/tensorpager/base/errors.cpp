@@ -34,8 +34,9 @@ std::string over_budget_text(Bytes asked, Bytes pinned, Bytes budget, Bytes larg
   const Bytes wanted = asked + pinned;
   if (wanted <= budget)
     return "out of memory under the budget: " + format_bytes(asked) + " asked for and " + format_bytes(pinned) +
-           " pinned would fit the budget of " + format_bytes(budget) + ", but the largest place between what is pinned is " +
-           format_bytes(largest_place) + "; try a larger --budget or --binding stable";
+           " pinned would fit the budget of " + format_bytes(budget) +
+           ", but the largest place between what is pinned is " + format_bytes(largest_place) +
+           "; try a larger --budget or --binding stable";
   const Bytes short_by = wanted > budget ? wanted - budget : 0_B;
   return "out of memory under the budget: " + format_bytes(asked) + " asked for and " + format_bytes(pinned) +
          " pinned are " + std::to_string(short_by.count()) + " bytes more than the budget of " + format_bytes(budget) +
@@ -49,7 +50,10 @@ IoError::IoError(const std::string& call, const std::string& place, Bytes bytes,
     : std::runtime_error(io_text(call, place, bytes, error_number, advice)), error_number_(error_number) {}
 
 OverBudget::OverBudget(Bytes asked, Bytes pinned, Bytes budget, Bytes largest_place)
-    : std::runtime_error(over_budget_text(asked, pinned, budget, largest_place)), asked_(asked), pinned_(pinned), budget_(budget) {}
+    : std::runtime_error(over_budget_text(asked, pinned, budget, largest_place)),
+      asked_(asked),
+      pinned_(pinned),
+      budget_(budget) {}
 
 void fail_check(const char* claim, const char* file, int line) {
   std::fprintf(stderr, "tensorpager: internal error: %s at %s:%d; please report\n", claim, file, line);

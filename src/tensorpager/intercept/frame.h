@@ -19,7 +19,7 @@ struct Target {
   pager::Pager* pager = nullptr;
   const arena::AddressSpace* space = nullptr;
   c10::DeleterFnPtr claimed = nullptr;  // see BlockFinder
-  bool active = false;  // false: calls pass through
+  bool active = false;                  // false: calls pass through
 
   BlockFinder finder() const { return {*pager, *space, claimed}; }
 };

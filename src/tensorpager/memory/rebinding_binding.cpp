@@ -162,9 +162,7 @@ void RebindingBinding::unbind(Block& block) {
   block.data = nullptr;
 }
 
-std::vector<Piece> RebindingBinding::stage(Block& block, Bytes) {
-  return {{take_place(block.charged), block.charged}};
-}
+std::vector<Piece> RebindingBinding::stage(Block& block, Bytes) { return {{take_place(block.charged), block.charged}}; }
 
 void RebindingBinding::bind(Block& block, std::span<const Piece> pieces, Access access) {
   block.data = pieces.front().at;

@@ -72,7 +72,7 @@ class RebindingBinding final : public pager::Binding {
   std::byte* base_;
   std::uint64_t open_ = 0;  // bytes from base_ that are accessible
   arena::Region region_{base::kPage};
-  base::Bytes slabs_;               // in chunks, which gather at the low end as far as they can
+  base::Bytes slabs_;             // in chunks, which gather at the low end as far as they can
   std::uint64_t next_place_ = 0;  // found by in_the_way
   bool poison_ = false;
   std::uint64_t system_calls_ = 0;

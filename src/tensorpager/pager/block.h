@@ -26,7 +26,7 @@ inline constexpr std::uint64_t kAbsent = std::uint64_t{1} << 63;  // the bytes a
 inline constexpr std::uint64_t kDead = std::uint64_t{1} << 62;    // its storage is gone
 inline constexpr std::uint64_t kClean = std::uint64_t{1} << 61;   // resident, read-only, and the same bytes are below
 inline constexpr std::uint64_t kUnclaimed = std::uint64_t{1} << 60;  // resident, and nobody could be told that it moved
-inline constexpr std::uint64_t kExport = std::uint64_t{1} << 32;  // one pin of a named export
+inline constexpr std::uint64_t kExport = std::uint64_t{1} << 32;     // one pin of a named export
 inline constexpr std::uint64_t kExportMask = (kUnclaimed - 1) & ~(kExport - 1);
 inline constexpr std::uint64_t kPin = 1;  // one pin of a frame
 inline constexpr std::uint64_t kPinMask = kExport - 1;
@@ -34,14 +34,14 @@ inline constexpr std::uint64_t kPinMask = kExport - 1;
 struct Block {
   std::atomic<std::uint64_t> word{0};
   std::atomic<std::uint64_t> last_use{0};  // op index
-  std::byte* data = nullptr;     // null while absent under the rebinding binding
-  void* holder = nullptr;        // the storage that claimed it (rebinding)
-  base::Bytes size;              // bytes the program asked for
-  base::Bytes charged;           // size rounded up to the granule
-  bool kept = false;             // has an export pin from its birth to its death (R4)
-  transfer::Slot slot;           // valid while absent or clean
-  std::uint32_t mended = 0;      // times it was made accessible or writable; wraps
-  std::uint32_t list_index = 0;  // place in the policy while resident, in the list of absent blocks while not
+  std::byte* data = nullptr;               // null while absent under the rebinding binding
+  void* holder = nullptr;                  // the storage that claimed it (rebinding)
+  base::Bytes size;                        // bytes the program asked for
+  base::Bytes charged;                     // size rounded up to the granule
+  bool kept = false;                       // has an export pin from its birth to its death (R4)
+  transfer::Slot slot;                     // valid while absent or clean
+  std::uint32_t mended = 0;                // times it was made accessible or writable; wraps
+  std::uint32_t list_index = 0;            // place in the policy while resident, in the list of absent blocks while not
 
   std::uint64_t state() const { return word.load(std::memory_order_acquire); }
   bool is_absent() const { return (state() & kAbsent) != 0; }

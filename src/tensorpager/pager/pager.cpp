@@ -15,7 +15,11 @@ using base::Bytes;
 constinit thread_local ThreadState t_state;
 
 Pager::Pager(arena::AddressSpace& space, Binding& binding, std::unique_ptr<EvictionPolicy> policy)
-    : space_(space), binding_(binding), is_placed_(binding.is_placed()), policy_(std::move(policy)), ledger_(base::kUnlimited) {}
+    : space_(space),
+      binding_(binding),
+      is_placed_(binding.is_placed()),
+      policy_(std::move(policy)),
+      ledger_(base::kUnlimited) {}
 
 void Pager::start(const Options& options, std::unique_ptr<transfer::Engine> tier) {
   const Lock lock(*this);

@@ -100,8 +100,7 @@ py::object call_pinned(const py::object& function, const py::tuple& arguments,
   Pager& pager = Session::get().pager();
   PinSet pins(pager, Temporaries::kLetGo);
   for (const auto& [storage, written] : storages)
-    if (Block* block = block_of(storage))
-      pins.see(*block, written ? Access::kWrite : Access::kRead);
+    if (Block* block = block_of(storage)) pins.see(*block, written ? Access::kWrite : Access::kRead);
   try {
     const py::gil_scoped_release others_go_on;
     pins.admit();

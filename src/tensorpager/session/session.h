@@ -37,7 +37,7 @@ class Session {
 
   struct Report {
     std::string binding;  // stable or rebinding
-    std::string spill;  // where paged-out bytes go, for people
+    std::string spill;    // where paged-out bytes go, for people
     pager::Statistics counts;
     std::uint64_t outside_budget_bytes = 0;  // foreign storages that ops used, the most alive at once
     double wall_seconds = 0;                 // since enable()
