@@ -33,5 +33,5 @@ cmake -G Ninja -S . -B "$place/build" -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCMAKE_
 cmake --build "$place/build"
 cmake --install "$place/build"
 ctest --test-dir "$place/build" --output-on-failure
-"$python" -m pytest -q -m "" -p no:cacheprovider test/contract test/programs/test_programs.py
+"$python" -m pytest -q -m "" -p no:cacheprovider --ignore test/contract/test_install.py test/contract test/programs/test_programs.py
 echo "torch $version: passed"
