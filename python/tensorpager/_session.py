@@ -7,7 +7,7 @@ import os
 import sys
 from types import TracebackType
 
-from tensorpager import _build_info, _collectives, _compiled, _exports, _threads
+from tensorpager import _build_info, _collectives, _compiled, _exports, _higher_order, _threads
 
 _started_with_foreign_bytes = 0
 
@@ -68,6 +68,7 @@ def enable(
     _collectives.install(core)
     _compiled.install(core)
     _exports.install(core)
+    _higher_order.install()
     _threads.install(core)
     if quiet is None:
         quiet = os.environ.get("TENSORPAGER_QUIET", "0") not in ("", "0")

@@ -92,3 +92,20 @@ def test_key_is_hidden_again_after_a_session(spill):
     with Looking():
         torch.ones(1)
     assert seen == [True, False, True]
+
+
+def test_higher_order_operators_choose_their_kernel_as_without_a_session(spill):
+    from torch.nn.attention.flex_attention import flex_attention
+
+    def run():
+        generator = torch.Generator().manual_seed(0)
+        q, k, v = (torch.randn(1, 2, 64, 64, generator=generator) for _ in range(3))
+        attended = flex_attention(q, k, v, score_mod=lambda score, b, h, i, j: score - (i - j).abs() / 8)
+        chosen = torch.cond(attended.sum() > 0, torch.sin, torch.cos, (attended,))
+        return digest(attended, chosen)
+
+    expected = run()
+    torch._dynamo.reset()
+    tensorpager.enable(budget=SHORT, spill=spill, fuzz=1)
+    assert run() == expected
+    assert tensorpager.stats()["page_outs"] > 0
