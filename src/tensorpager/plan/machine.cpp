@@ -93,6 +93,7 @@ Machine named_machine(const std::string& name) {
 
 std::vector<std::string> machine_names() {
   std::vector<std::string> names;
+  names.reserve(std::size(kAccelerators));
   for (const Accelerator& accelerator : kAccelerators) names.emplace_back(accelerator.name);
   return names;
 }
