@@ -35,7 +35,7 @@ def test_the_tree_keeps_to_the_table():
         ("arena/a.h", "<torch/torch.h>", "arena may not include torch"),
         ("pager/a.cpp", "<ATen/ATen.h>", "pager may not include torch"),
         ("transfer/a.cpp", '"c10/core/Allocator.h"', "transfer may not include torch"),
-        ("transfer/a.cpp", "<cuda_runtime.h>", "in transfer only cuda_engine.* may include CUDA"),
+        ("transfer/a.cpp", "<cuda_runtime.h>", "in transfer only cuda_engine may include CUDA"),
         (
             "memory/fault_handler.cpp",
             "<c10/core/Allocator.h>",
