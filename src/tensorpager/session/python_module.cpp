@@ -133,7 +133,9 @@ PYBIND11_MODULE(_core, module) {
   module.def("pin_capsule", &pin_capsule);
   module.def("call_pinned", &call_pinned);
   module.def("release_collectives", [] { Session::get().release_collectives(); });
-  module.def("page_out_all", [] { Session::get().pager().page_out_all(); });
+  module.def("page_out_all", [] {
+    if (Session* session = Session::find()) session->pager().page_out_all();  // none before the first enable()
+  });
   module.def("parse_size", [](const std::string& text) {
     return tensorpager::base::parse_size(text, tensorpager::base::physical_memory()).count();
   });
