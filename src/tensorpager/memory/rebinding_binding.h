@@ -6,6 +6,8 @@
 // memory, or a tensor that its op has not returned yet.
 #pragma once
 
+#include <vector>
+
 #include "tensorpager/arena/address_space.h"
 #include "tensorpager/arena/region.h"
 #include "tensorpager/pager/binding.h"
@@ -61,6 +63,7 @@ class RebindingBinding final : public pager::Binding {
  private:
   pager::Block* block_at(std::uint64_t offset) const;
   arena::Region::Cost cost(std::uint64_t now) const;
+  void open(std::uint64_t begin, std::uint64_t end);
   std::byte* take_place(base::Bytes size);
   void give_back(std::byte* at);
   void keep_low();
@@ -70,7 +73,7 @@ class RebindingBinding final : public pager::Binding {
   Holders& holders_;
   base::Bytes range_;  // addresses that we hold; the region's limit is at most this
   std::byte* base_;
-  std::uint64_t open_ = 0;  // bytes from base_ that are accessible
+  std::vector<bool> is_open_;  // accessible, in steps of so many bytes from base_
   arena::Region region_{base::kPage};
   base::Bytes slabs_;             // in chunks, which gather at the low end as far as they can
   std::uint64_t next_place_ = 0;  // found by in_the_way
