@@ -20,6 +20,8 @@ class Holders {
   virtual ~Holders() = default;
   /// From now on this holder is told where the block is. False if it does not own the block.
   virtual bool claim(pager::Block& block, void* holder) = 0;
+  /// The resident block's holder has it as it was before it claimed it, and may hand it on.
+  virtual void give_up(pager::Block& block) = 0;
   /// Whether the block's holder still has it. A program may have moved it elsewhere.
   virtual bool has(const pager::Block& block) const = 0;
   /// Where the block's bytes are from now on; null: paged out, raw access raises.
@@ -58,6 +60,7 @@ class RebindingBinding final : public pager::Binding {
   void gather(const Gathering& gathering) override;
   base::Bytes largest_run(std::uint64_t now) const override;
   bool claim(pager::Block& block, void* holder) override { return holders_.claim(block, holder); }
+  void unclaim(pager::Block& block) override { holders_.give_up(block); }
   bool is_claimed(const pager::Block& block) const override { return holders_.has(block); }
 
  private:
