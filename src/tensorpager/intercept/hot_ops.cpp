@@ -49,6 +49,10 @@ void take_results(Frame& frame, const Result& result) {
   }
 }
 
+template <typename Argument, typename Value = std::remove_cvref_t<Argument>>
+constexpr bool kMayHoldTensor = std::is_same_v<Value, at::Tensor> || std::is_same_v<Value, std::optional<at::Tensor>> ||
+                                std::is_same_v<Value, at::TensorList> || std::is_same_v<Value, at::ITensorListRef>;
+
 template <typename Op, typename Signature>
 struct Kernel;
 
@@ -71,7 +75,7 @@ struct Kernel<Op, Result(Arguments...)> {
     decltype(auto) result = frame.run(
         [&]() -> decltype(auto) { return Op::redispatch(after_key(keys), std::forward<Arguments>(arguments)...); },
         describe);
-    if (frame.wants_results()) take_results(frame, result);
+    if (frame.wants_results(!(kMayHoldTensor<Arguments> || ...))) take_results(frame, result);
     return static_cast<Result>(result);
   }
 };

@@ -132,6 +132,8 @@ PYBIND11_MODULE(_core, module) {
   module.def("unpin_export", &unpin_export);
   module.def("pin_capsule", &pin_capsule);
   module.def("call_pinned", &call_pinned);
+  // Whether what this thread allocates stays resident until it is freed.
+  module.def("keep_allocations", [](bool on) { tensorpager::pager::t_state.keeps_allocations = on; });
   module.def("release_collectives", [] { Session::get().release_collectives(); });
   module.def("page_out_all", [] {
     if (Session* session = Session::find()) session->pager().page_out_all();  // none before the first enable()
