@@ -20,7 +20,7 @@ set_target_properties(torch_cpu PROPERTIES INTERFACE_LINK_LIBRARIES "-L${TORCH_D
 
 tensorpager_module(memory SOURCES torch_allocator.cpp torch_storages.cpp USES memory_stable)
 tensorpager_module(intercept
-  SOURCES collectives.cpp fallthrough.cpp foreign.cpp frame.cpp hot_ops.cpp interceptor.cpp list_ops.cpp op_info.cpp python_dispatch.cpp tensors.cpp
+  SOURCES call_record.cpp collectives.cpp fallthrough.cpp foreign.cpp frame.cpp hot_ops.cpp interceptor.cpp list_ops.cpp op_info.cpp op_work.cpp python_dispatch.cpp tensors.cpp
   USES arena pager)
 tensorpager_module(session SOURCES session.cpp system_calls.cpp USES intercept memory transfer)
 target_link_libraries(tensorpager_memory PUBLIC torch_cpu)
