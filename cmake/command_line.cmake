@@ -6,6 +6,7 @@ if(NOT CLI11_FOUND OR NOT nlohmann_json_FOUND)
 endif()
 set(command_sources
   doctor_command.cpp main.cpp plan_command.cpp planning.cpp python_package.cpp report_command.cpp run_command.cpp simulate_command.cpp
+  start_program.cpp trace_command.cpp
   validate_command.cpp)
 list(TRANSFORM command_sources PREPEND src/tensorpager/cli/)
 add_executable(tensorpager ${command_sources})
