@@ -39,7 +39,7 @@ def classes(server, tmp_path):
         assert ended.returncode == 0, ended.stderr
         lines = [line for line in ended.stderr.splitlines() if line.startswith(f"tensorpager: {trace}: ")]
         assert len(lines) == 1, ended.stderr
-        run.line, run.stderr, run.trace = lines[0], ended.stderr, trace
+        run.line, run.stdout, run.stderr, run.trace = lines[0], ended.stdout, ended.stderr, trace
         return [(int(found[1]), int(found[2])) for found in CLASS.finditer(lines[0])]
 
     return run
@@ -58,6 +58,18 @@ def test_need_and_floor_are_those_of_the_session(classes):
     assert of_trace[4] == of_session[2] and of_trace[6] == of_session[4]
     assert float(of_trace[3]) == pytest.approx(float(of_session[1]), rel=0.02)
     assert float(of_trace[5]) == pytest.approx(float(of_session[3]), rel=0.02)
+
+
+def test_flops_are_those_that_torch_counts(classes):
+    classes("""
+from torch.utils.flop_counter import FlopCounterMode
+with FlopCounterMode(display=False) as counter:
+    step(batch())
+for _ in range(4): step(batch())
+print(counter.get_total_flops())
+""")
+    of_trace = sum(int(found) for found in re.findall(r" flops=(\d+)", classes.trace.read_text()))
+    assert of_trace == int(classes.stdout)
 
 
 def test_accumulation_has_classes_of_micro_steps(classes):
