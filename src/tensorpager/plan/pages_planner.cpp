@@ -17,8 +17,10 @@ namespace {
 /// Plans for less, before other means are tried: so many, and fewer where a round takes long.
 constexpr std::size_t kFeedbackRounds = 8;
 constexpr std::size_t kFeedbackWork = 600'000;  // rows, in all rounds
-/// At least by so much less each time: by as little as packing lacks it would still lack a little.
-constexpr double kFeedbackStep = 0.99;
+/// At least by so much less each time: by as little as packing lacks it would still lack a little. And at most by so
+/// much: what does not fit may still be quicker, over transfers.
+constexpr double kSmallestFeedbackStep = 0.98;
+constexpr double kLargestFeedbackStep = 0.93;
 /// Beyond so many it is a last resort only: each eviction looks at all that is resident.
 constexpr std::uint32_t kOnlineOps = 2000;
 /// Times and tails settle in two; the best of them is taken.
@@ -31,22 +33,27 @@ class Attempt {
       : groundwork_(groundwork),
         machine_(with_link_share(groundwork.problem.machine, groundwork.problem.options.link_share)),
         techniques_(groundwork.problem.options.techniques),
+        effort_(techniques_.packing),
         ops_(groundwork.liveness.ops()) {
-    starts_.push_back(Nanoseconds(0));
-    for (const Nanoseconds time : groundwork.op_times) starts_.push_back(starts_.back() + time);
+    effort_.looks = 0;
   }
 
   struct Rows {
     std::vector<Row> rows;
-    Nanoseconds step;
+    Nanoseconds step;  // with the links that are planned with, and with the machine's: the sum
   };
+
+  /// One round's share of the effort is added to what is left.
+  void allow_packing(std::size_t intervals) {
+    effort_.looks += (techniques_.packing.looks + techniques_.packing.looks_each * intervals) / kFeedbackRounds;
+  }
 
   /// By bytes alone, within `space`.
   std::vector<Interval> schedule(std::uint64_t space) const {
     const Evictions evictions = choose_evictions(groundwork_.liveness, space, techniques_.wrap);
     std::vector<Interval> intervals = make_intervals(groundwork_.liveness, evictions, techniques_.early_page_outs);
     std::vector<Interval> best = intervals;
-    std::vector<Nanoseconds> starts = starts_;
+    std::vector<Nanoseconds> starts = groundwork_.starts;
     Nanoseconds best_step = Nanoseconds::max();
     for (int round = 0; round < kScheduleRounds; ++round) {
       if (techniques_.prefetch) schedule_page_ins(intervals, space, starts, machine_.in);
@@ -65,7 +72,7 @@ class Attempt {
   }
 
   /// Tails and page-ins under way take their blocks for `share` of the time expected.
-  std::uint64_t place(std::vector<Interval>& intervals, double share) const {
+  std::uint64_t place(std::vector<Interval>& intervals, double share) {
     for (Interval& interval : intervals) {
       const auto shortened = [&](std::int64_t stretch) {
         return static_cast<std::int64_t>(static_cast<double>(stretch) * share);
@@ -73,13 +80,22 @@ class Attempt {
       interval.begin = interval.need - shortened(interval.need - interval.begin);
       interval.release = interval.end + shortened(interval.release - interval.end);
     }
-    return pack(intervals, ops_, groundwork_.space(), techniques_.packing);
+    return pack(intervals, groundwork_.starts, groundwork_.space(), effort_);
+  }
+
+  /// With tails and page-ins under way given up where there is no room for them.
+  std::optional<Rows> place_over_transfers(std::vector<Interval> intervals, PackingOrder by) {
+    if (!pack_over_transfers(intervals, groundwork_.starts, groundwork_.space(), by, effort_)) return std::nullopt;
+    delay_page_ins(intervals, ops_);
+    return finish(intervals);
   }
 
   Rows finish(const std::vector<Interval>& intervals) const {
     Rows done{.rows = make_rows(intervals, ops_), .step = {}};
     wait_by_offsets(done.rows, ops_);
-    done.step = time_rows(done.rows, groundwork_.op_times, machine_).step;
+    // Links that keep their rate are as likely as those that do not.
+    done.step = time_rows(done.rows, groundwork_.op_times, machine_).step +
+                time_rows(done.rows, groundwork_.op_times, groundwork_.problem.machine).step;
     return done;
   }
 
@@ -101,8 +117,8 @@ class Attempt {
   const Groundwork& groundwork_;
   Machine machine_;
   const Techniques& techniques_;
+  PackingEffort effort_;  // what is left of it
   std::uint32_t ops_;
-  std::vector<Nanoseconds> starts_;  // of ops, if nothing stalls
 };
 
 class PagesPlanner final : public Planner {
@@ -115,7 +131,7 @@ class PagesPlanner final : public Planner {
 
  private:
   static Attempt::Rows search(const Groundwork& groundwork) {
-    const Attempt attempt(groundwork);
+    Attempt attempt(groundwork);
     const std::uint64_t space = groundwork.space();
     const std::uint64_t least = (groundwork.liveness.floor() - groundwork.liveness.slab()).count();
     std::optional<Attempt::Rows> best;
@@ -128,10 +144,17 @@ class PagesPlanner final : public Planner {
       const std::vector<Interval> scheduled = attempt.schedule(planned);
       rounds = std::clamp<std::size_t>(kFeedbackWork / std::max<std::size_t>(scheduled.size(), 1), 2, kFeedbackRounds);
       std::vector<Interval> intervals = scheduled;
+      attempt.allow_packing(scheduled.size());
       const std::uint64_t top = attempt.place(intervals, 1);
       if (top <= space) {
         offer(attempt.finish(intervals));
         break;
+      }
+      bool fits_over_transfers = false;
+      for (const PackingOrder by : {PackingOrder::kSize, PackingOrder::kArea, PackingOrder::kBegin}) {
+        auto rows = attempt.place_over_transfers(scheduled, by);
+        fits_over_transfers |= rows.has_value();
+        if (rows) offer(std::move(*rows));
       }
       if (round == 0) {
         for (const double share : kShorterTails) {
@@ -143,7 +166,9 @@ class PagesPlanner final : public Planner {
       }
       if (!groundwork.problem.options.techniques.feedback) break;
       const double scale = static_cast<double>(space) / static_cast<double>(top);
-      planned = static_cast<std::uint64_t>(static_cast<double>(planned) * std::min(scale, kFeedbackStep));
+      planned = static_cast<std::uint64_t>(
+          static_cast<double>(planned) *
+          std::clamp(scale, fits_over_transfers ? kLargestFeedbackStep : 0, kSmallestFeedbackStep));
     }
     // Where packing needed other means, deciding offsets with residency may be the better of the two.
     if (!best || (planned < space && groundwork.liveness.ops() <= kOnlineOps)) offer(attempt.online());

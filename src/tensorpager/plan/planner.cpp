@@ -31,7 +31,8 @@ std::vector<std::string> planner_names() {
 }
 
 Groundwork::Groundwork(const Problem& of)
-    : problem(of), liveness(of.trace), op_times(plan::op_times(of.trace, of.machine)) {
+    : problem(of), liveness(of.trace), op_times(plan::op_times(of.trace, of.machine)), starts(1) {
+  for (const Nanoseconds time : op_times) starts.push_back(starts.back() + time);
   if (is_below_floor()) return;
   // Off-plan blocks are a possibility, the floor is a fact: of what is left above it the reserve takes no more than
   // half.

@@ -68,12 +68,16 @@ struct Groundwork {
   const Problem& problem;
   Liveness liveness;
   std::vector<Nanoseconds> op_times;
+  std::vector<Nanoseconds> starts;  // of ops, if nothing stalls; then the window's end
   base::Bytes reserve;
 
   bool is_below_floor() const { return problem.budget < liveness.floor(); }
   Infeasible below_floor() const { return {liveness.floor() - problem.budget, liveness.floor_op()}; }
-  /// For blocks with an offset.
-  std::uint64_t space() const { return (problem.budget - liveness.slab() - reserve).count(); }
+  /// For blocks with an offset: whole granules.
+  std::uint64_t space() const {
+    const std::uint64_t left = (problem.budget - liveness.slab() - reserve).count();
+    return left - left % problem.trace.granule.count();
+  }
   /// With offsets and waits set: what is left is to predict.
   Plan finish(std::string planner, std::vector<Row> rows) const;
 };

@@ -4,6 +4,8 @@
 #include <deque>
 #include <map>
 #include <numeric>
+#include <optional>
+#include <utility>
 
 #include "tensorpager/plan/segment_tree.h"
 
@@ -40,6 +42,43 @@ class Instances {
   std::vector<std::uint32_t> page_outs_;
   const std::vector<Row>& rows_;
   std::size_t next_ = 0;
+};
+
+/// The newest value that was set for each byte of a line; values ascend.
+template <typename Value>
+class NewestByRange {
+ public:
+  void set(std::uint64_t offset, std::uint64_t bytes, Value value) {
+    const std::uint64_t end = offset + bytes;
+    cut_at(offset);
+    cut_at(end);
+    ranges_.erase(ranges_.lower_bound(offset), ranges_.lower_bound(end));
+    ranges_.emplace(offset, std::pair(end, value));
+  }
+
+  /// Of all bytes of the range.
+  std::optional<Value> newest(std::uint64_t offset, std::uint64_t bytes) const {
+    std::optional<Value> found;
+    auto range = ranges_.upper_bound(offset);
+    if (range != ranges_.begin()) --range;
+    for (; range != ranges_.end() && range->first < offset + bytes; ++range) {
+      const auto& [end, value] = range->second;
+      if (end > offset && (!found || *found < value)) found = value;
+    }
+    return found;
+  }
+
+ private:
+  void cut_at(std::uint64_t offset) {
+    const auto after = ranges_.lower_bound(offset);
+    if (after == ranges_.begin()) return;
+    const auto before = std::prev(after);
+    if (before->second.first <= offset) return;
+    ranges_.emplace_hint(after, offset, before->second);
+    before->second.first = offset;
+  }
+
+  std::map<std::uint64_t, std::pair<std::uint64_t, Value>> ranges_;  // begin -> end, value
 };
 
 /// The page-ins, by need.
@@ -108,6 +147,23 @@ void schedule_placed_page_ins(std::vector<Interval>& intervals, const std::vecto
     intervals[page_ins[k]].begin = std::max(first[k], earliest[page_ins[k]]);
 }
 
+void delay_page_ins(std::vector<Interval>& intervals, std::uint32_t ops) {
+  const auto end_in_window = [&](std::uint32_t i) { return (intervals[i].end - 1) % ops + 1; };
+  std::vector<std::uint32_t> by_end(intervals.size());
+  std::iota(by_end.begin(), by_end.end(), 0u);
+  std::ranges::sort(by_end, {}, end_in_window);
+  const std::vector<std::uint32_t> page_ins = page_ins_of(intervals);
+  NewestByRange<std::int64_t> free_from;
+  for (std::uint32_t i : by_end) free_from.set(intervals[i].offset, intervals[i].bytes, end_in_window(i) - ops);
+  auto next = by_end.begin();
+  for (const std::uint32_t i : page_ins) {
+    Interval& interval = intervals[i];
+    for (; next != by_end.end() && end_in_window(*next) <= interval.need; ++next)
+      free_from.set(intervals[*next].offset, intervals[*next].bytes, end_in_window(*next));
+    interval.begin = std::max(interval.begin, free_from.newest(interval.offset, interval.bytes).value_or(0));
+  }
+}
+
 void wait_by_bytes(std::vector<Row>& rows, std::uint32_t ops, std::uint64_t space) {
   Instances instances(rows);
   std::vector<std::uint64_t> freed(ops + 1);  // by op before which they leave, without page-outs
@@ -138,22 +194,10 @@ void wait_by_bytes(std::vector<Row>& rows, std::uint32_t ops, std::uint64_t spac
 
 void wait_by_offsets(std::vector<Row>& rows, std::uint32_t ops) {
   Instances instances(rows);
-  std::map<std::uint64_t, std::pair<std::uint64_t, std::size_t>> last;  // begin of a range -> its end, newest page-out
-  const auto cut_at = [&](std::uint64_t offset) {
-    auto after = last.lower_bound(offset);
-    if (after == last.begin()) return;
-    const auto before = std::prev(after);
-    if (before->second.first <= offset) return;
-    last.emplace_hint(after, offset, before->second);
-    before->second.first = offset;
-  };
+  NewestByRange<std::size_t> last;
   const auto submit = [&](std::size_t instance) {
     const Row& row = instances.row(instance);
-    const std::uint64_t end = row.offset + row.bytes.count();
-    cut_at(row.offset);
-    cut_at(end);
-    last.erase(last.lower_bound(row.offset), last.lower_bound(end));
-    last.emplace(row.offset, std::pair(end, instance + 1));
+    last.set(row.offset, row.bytes.count(), instance + 1);
   };
   std::size_t waited = 0;  // instance up to which all are done, counted from 1
   for (std::size_t window = 0; window < 2; ++window) {
@@ -161,13 +205,7 @@ void wait_by_offsets(std::vector<Row>& rows, std::uint32_t ops) {
       instances.submit_until(window, row.begin, submit);
       row.wait = 0;
       if (row.fill == Fill::kBoundary) continue;
-      const std::uint64_t end = row.offset + row.bytes.count();
-      auto range = last.upper_bound(row.offset);
-      if (range != last.begin()) --range;
-      std::size_t newest = 0;
-      for (; range != last.end() && range->first < end; ++range) {
-        if (range->second.first > row.offset) newest = std::max(newest, range->second.second);
-      }
+      const std::size_t newest = last.newest(row.offset, row.bytes.count()).value_or(0);
       if (newest <= waited) continue;
       waited = newest;
       row.wait = instances.ticket(newest - 1);
