@@ -28,7 +28,11 @@ using Order = std::vector<std::uint32_t>;
 class Packer {
  public:
   Packer(std::vector<Interval>& intervals, const std::vector<Nanoseconds>& starts, std::uint64_t space)
-      : intervals_(intervals), space_(space), offsets_(intervals.size()), placed_(starts) {}
+      : intervals_(intervals), space_(space), offsets_(intervals.size()), placed_(starts) {
+    for (std::uint32_t i = 0; i < intervals.size(); ++i) {
+      if (intervals[i].fixed) fixed_.push_back(i);
+    }
+  }
 
   bool fits() const { return best_top_ <= space_; }
   std::uint64_t best_top() const { return best_top_; }
@@ -64,7 +68,13 @@ class Packer {
   std::uint64_t place_each(const Order& order, Find find) {
     placed_.clear();
     std::uint64_t top = 0;
+    for (const std::uint32_t i : fixed_) {
+      offsets_[i] = intervals_[i].offset;
+      placed_.add(intervals_[i], offsets_[i]);
+      top = std::max(top, end_of(i));
+    }
     for (const std::uint32_t i : order) {
+      if (intervals_[i].fixed) continue;
       offsets_[i] = find(intervals_[i]);
       placed_.add(intervals_[i], offsets_[i]);
       top = std::max(top, end_of(i));
@@ -84,6 +94,7 @@ class Packer {
   std::uint64_t space_;
   std::vector<std::uint64_t> offsets_;  // of the latest order
   PlacedBlocks placed_;
+  std::vector<std::uint32_t> fixed_;
   std::uint64_t best_top_ = UINT64_MAX;
   Order best_order_;
 };

@@ -32,8 +32,8 @@ struct PackingEffort {
   bool spend(std::size_t intervals, std::uint64_t passes, std::uint64_t kept = 0);
 };
 
-/// Sets `offset` of all intervals, over [begin, release). Orders are mended until the top is within `space`; the result
-/// is the best top found. `starts` are the times at which ops start, and the window's end.
+/// Sets `offset` of all intervals that are not fixed, over [begin, release). Orders are mended until the top is within
+/// `space`; the result is the best top found. `starts` are the times at which ops start, and the window's end.
 std::uint64_t pack(std::vector<Interval>& intervals, const std::vector<Nanoseconds>& starts, std::uint64_t space,
                    PackingEffort& effort);
 

@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "tensorpager/plan/boundary.h"
 #include "tensorpager/plan/online.h"
 #include "tensorpager/plan/planner.h"
 #include "tensorpager/plan/schedule.h"
@@ -29,8 +30,9 @@ constexpr double kShorterTails[] = {0.8, 0.4, 0};
 
 class Attempt {
  public:
-  explicit Attempt(const Groundwork& groundwork)
+  Attempt(const Groundwork& groundwork, const Boundary* boundary)
       : groundwork_(groundwork),
+        boundary_(boundary),
         machine_(with_link_share(groundwork.problem.machine, groundwork.problem.options.link_share)),
         techniques_(groundwork.problem.options.techniques),
         effort_(techniques_.packing),
@@ -50,8 +52,9 @@ class Attempt {
 
   /// By bytes alone, within `space`.
   std::vector<Interval> schedule(std::uint64_t space) const {
-    const Evictions evictions = choose_evictions(groundwork_.liveness, space, techniques_.wrap);
-    std::vector<Interval> intervals = make_intervals(groundwork_.liveness, evictions, techniques_.early_page_outs);
+    std::vector<Interval> intervals =
+        make_intervals(groundwork_.liveness, choose_evictions(space), techniques_.early_page_outs);
+    if (boundary_ != nullptr) fix_boundary(intervals);
     std::vector<Interval> best = intervals;
     std::vector<Nanoseconds> starts = groundwork_.starts;
     Nanoseconds best_step = Nanoseconds::max();
@@ -99,9 +102,15 @@ class Attempt {
     return done;
   }
 
-  Rows online() const {
-    OnlinePlacement placed = place_online(groundwork_.liveness, groundwork_.space(), groundwork_.problem.trace.granule,
-                                          Victim::kFarthestNextUse);
+  /// Nothing where a boundary table does not place.
+  std::optional<Rows> online() const {
+    const base::Bytes granule = groundwork_.problem.trace.granule;
+    auto found = boundary_ != nullptr
+                     ? place_online_within(groundwork_.liveness, groundwork_.space(), granule, *boundary_)
+                     : place_online(groundwork_.liveness, groundwork_.space(), granule, Victim::kFarthestNextUse);
+    if (!found) return std::nullopt;
+    OnlinePlacement placed = std::move(*found);
+    if (boundary_ != nullptr) take_for_dirty(placed.intervals);
     Rows best = finish(placed.intervals);
     std::vector<Nanoseconds> starts = time_rows(best.rows, groundwork_.op_times, machine_).starts;
     for (int round = 0; round < kScheduleRounds && techniques_.prefetch; ++round) {
@@ -114,7 +123,35 @@ class Attempt {
   }
 
  private:
+  Evictions choose_evictions(std::uint64_t space) const {
+    const Liveness& liveness = groundwork_.liveness;
+    std::vector<bool> entry(liveness.storages());
+    if (boundary_ != nullptr)
+      std::transform(boundary_->begin(), boundary_->end(), entry.begin(),
+                     [](const auto& offset) { return offset.has_value(); });
+    else if (techniques_.wrap)
+      return plan::choose_evictions(liveness, space, all_entries(liveness), WindowEnds::kFree);
+    return plan::choose_evictions(liveness, space, entry, WindowEnds::kFixed);
+  }
+
+  void fix_boundary(std::vector<Interval>& intervals) const {
+    take_for_dirty(intervals);
+    for (Interval& interval : intervals) {
+      if (!interval.is_whole() && interval.end <= ops_) continue;
+      interval.fixed = true;
+      interval.offset = (*boundary_)[trace::index(interval.storage)].value();
+    }
+  }
+
+  /// What comes from the boundary: a window of another class may have written it.
+  void take_for_dirty(std::vector<Interval>& intervals) const {
+    for (Interval& interval : intervals) {
+      if (interval.end > ops_ && interval.leave == Leave::kDrop) interval.leave = Leave::kPageOut;
+    }
+  }
+
   const Groundwork& groundwork_;
+  const Boundary* boundary_;  // null: whatever is best
   Machine machine_;
   const Techniques& techniques_;
   PackingEffort effort_;  // what is left of it
@@ -124,14 +161,45 @@ class Attempt {
 class PagesPlanner final : public Planner {
  public:
   base::Result<Plan, Infeasible> plan(const Problem& problem) const override {
+    if (problem.boundary != nullptr) return plan_within(problem);
     const Groundwork groundwork(problem);
     if (groundwork.is_below_floor()) return groundwork.below_floor();
-    return groundwork.finish("pages", search(groundwork).rows);
+    return groundwork.finish("pages", search(groundwork, nullptr).value().rows);
   }
 
  private:
-  static Attempt::Rows search(const Groundwork& groundwork) {
-    Attempt attempt(groundwork);
+  /// The table's storages are there when the window begins and when it ends: as if its first and its last op used them.
+  static base::Result<Plan, Infeasible> plan_within(const Problem& problem) {
+    const Boundary boundary = offsets_in(*problem.boundary, problem.trace);
+    trace::Trace trace = problem.trace;
+    if (!trace.ops.empty()) {
+      add_uses(trace.ops.front(), boundary);
+      add_uses(trace.ops.back(), boundary);
+    }
+    const Problem inner{trace, problem.machine, problem.budget, problem.options, problem.boundary};
+    const Groundwork groundwork(inner);
+    if (groundwork.is_below_floor()) {
+      const Liveness alone(problem.trace);
+      Infeasible why = groundwork.below_floor();
+      if (problem.budget < alone.floor()) return Infeasible{alone.floor() - problem.budget, alone.floor_op()};
+      why.for_boundary = true;
+      return why;
+    }
+    const auto rows = search(groundwork, &boundary);
+    if (!rows) return Infeasible{.short_by = {}, .op = 0, .for_boundary = true};
+    return groundwork.finish("pages", rows->rows);
+  }
+
+  static void add_uses(trace::Op& op, const Boundary& boundary) {
+    for (std::uint32_t i = 0; i < boundary.size(); ++i) {
+      const StorageId id{i};
+      const auto has = [&](const std::vector<StorageId>& list) { return std::ranges::find(list, id) != list.end(); };
+      if (boundary[i] && !has(op.reads) && !has(op.births)) op.reads.push_back(id);
+    }
+  }
+
+  static std::optional<Attempt::Rows> search(const Groundwork& groundwork, const Boundary* boundary) {
+    Attempt attempt(groundwork, boundary);
     const std::uint64_t space = groundwork.space();
     const std::uint64_t least = (groundwork.liveness.floor() - groundwork.liveness.slab()).count();
     std::optional<Attempt::Rows> best;
@@ -171,8 +239,10 @@ class PagesPlanner final : public Planner {
           std::clamp(scale, fits_over_transfers ? kLargestFeedbackStep : 0, kSmallestFeedbackStep));
     }
     // Where packing needed other means, deciding offsets with residency may be the better of the two.
-    if (!best || (planned < space && groundwork.liveness.ops() <= kOnlineOps)) offer(attempt.online());
-    return std::move(*best);
+    if (!best || (planned < space && groundwork.liveness.ops() <= kOnlineOps)) {
+      if (auto rows = attempt.online()) offer(std::move(*rows));
+    }
+    return best;
   }
 };
 

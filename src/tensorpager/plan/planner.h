@@ -33,23 +33,28 @@ struct Options {
   Techniques techniques = {};
 };
 
+struct BoundaryTable;
+
 struct Problem {
   const trace::Trace& trace;
   const Machine& machine;
   base::Bytes budget;
   Options options = {};
+  const BoundaryTable* boundary = nullptr;  // what the window begins and ends with; else whatever is best for it alone
 };
 
 struct Infeasible {
-  base::Bytes short_by;  // by how much the budget is too small
-  std::uint32_t op;      // where
+  base::Bytes short_by;       // by how much the budget is too small
+  std::uint32_t op;           // where
+  bool for_boundary = false;  // without the boundary table there is a plan
 };
 
 class Planner {
  public:
   virtual ~Planner() = default;
 
-  /// Any budget from the floor on gets a plan from a planner that pages.
+  /// Any budget from the floor on gets a plan from a planner that pages. Only `pages` takes a boundary table; the
+  /// others throw InvalidArgument.
   virtual base::Result<Plan, Infeasible> plan(const Problem& problem) const = 0;
 };
 
@@ -60,6 +65,9 @@ std::unique_ptr<Planner> make_pages_planner();     // planned movement, without 
 /// Throws InvalidArgument naming those there are.
 std::unique_ptr<Planner> make_planner(const std::string& name);
 std::vector<std::string> planner_names();
+
+/// Throws InvalidArgument where the problem has a boundary table.
+void require_no_boundary(const Problem& problem, const char* planner);
 
 /// A problem with what every planner looks up first.
 struct Groundwork {

@@ -9,6 +9,7 @@ namespace {
 class ResidentPlanner final : public Planner {
  public:
   base::Result<Plan, Infeasible> plan(const Problem& problem) const override {
+    require_no_boundary(problem, "resident");
     Groundwork groundwork(problem);
     const Liveness& liveness = groundwork.liveness;
     if (problem.budget < liveness.need()) return Infeasible{liveness.need() - problem.budget, liveness.need_op()};
