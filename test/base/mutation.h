@@ -11,10 +11,25 @@ namespace tensorpager {
 
 /// One to four edits: bytes changed, lines cut, doubled, swapped or joined with another text's, numbers made hostile.
 inline std::string mutate(std::string text, const std::string& other, std::mt19937& random) {
-  static constexpr std::array kHostile = {
-      "0",  "1",  "-1",   "18446744073709551615", "18446744073709551616", "4294967295", "4294967296", "1152921504606846975",
-      "=",  ",",  "1e99", "0x10",                 "",                     " ",          "\n",         "end\n",
-      "\0", "é", "a=b=c"};
+  static constexpr std::array kHostile = {"0",
+                                          "1",
+                                          "-1",
+                                          "18446744073709551615",
+                                          "18446744073709551616",
+                                          "4294967295",
+                                          "4294967296",
+                                          "1152921504606846975",
+                                          "=",
+                                          ",",
+                                          "1e99",
+                                          "0x10",
+                                          "",
+                                          " ",
+                                          "\n",
+                                          "end\n",
+                                          "\0",
+                                          "é",
+                                          "a=b=c"};
   const auto below = [&](std::size_t n) { return n == 0 ? 0 : random() % n; };
   const auto line_at = [](const std::string& of, std::size_t at) {
     const std::size_t begin = at == 0 ? 0 : of.rfind('\n', at - 1) + 1;

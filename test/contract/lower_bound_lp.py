@@ -31,7 +31,10 @@ def parse(text: str) -> tuple[int, list[dict], list[dict]]:
     for line in text.splitlines()[1:]:
         kind, *words = line.split()
         fields = dict(word.partition("=")[::2] for word in words)
-        ids = {key: [int(i) for i in fields.get(key, "").split(",") if i] for key in ("reads", "writes", "births", "deaths")}
+        ids = {
+            key: [int(i) for i in fields.get(key, "").split(",") if i]
+            for key in ("reads", "writes", "births", "deaths")
+        }
         if kind == "granule":
             granule = int(words[0])
         elif kind == "storage":
@@ -72,7 +75,7 @@ def lower_bound(text: str, budget: int, grid: int) -> float:
     granule, storages, ops = parse(text)
     count = len(ops)
     sizes = [-(-storage["bytes"] // granule) * granule for storage in storages]
-    live, pageable, idle = [], [], []
+    live, idle = [], []
     now = [storage["entry"] for storage in storages]
     small = most_small = sum(size for size, alive in zip(sizes, now) if alive and size < MIN_PAGED)
     large = sum(size for size, alive in zip(sizes, now) if alive and size >= MIN_PAGED)
@@ -86,8 +89,7 @@ def lower_bound(text: str, budget: int, grid: int) -> float:
             small, large = (small - sizes[dead], large) if sizes[dead] < MIN_PAGED else (small, large - sizes[dead])
     for number, size in enumerate(sizes):
         if size >= MIN_PAGED:
-            touched = stretches(number, size, storages[number]["entry"], ops)
-            idle += touched
+            idle += stretches(number, size, storages[number]["entry"], ops)
     room = budget - most_small
     over = [k for k in range(count) if live[k] > room]
     if not over:

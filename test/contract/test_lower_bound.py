@@ -35,7 +35,8 @@ def chain(layers: int, megabytes: list[int]) -> str:
 
 
 def check(trace: Path, machine: Path, percents: list[int], grid: int) -> list[tuple[float, float, float]]:
-    """Overheads in percent: our bound, the program's, the plan's."""
+    """Overheads in percent: our bound, the program's, the plan's. Ours looks at 400 ops; where the program looks at
+    fewer it may be the weaker of the two, and is only held against the plan."""
     found = []
     for percent in percents:
         arguments = ("simulate", trace, "--budget", f"{percent}%", "--machine", machine, "--json")
@@ -45,7 +46,8 @@ def check(trace: Path, machine: Path, percents: list[int], grid: int) -> list[tu
         compute = figures["step_seconds"] / (1 + figures["overhead"])
         bound = lp.lower_bound(trace.read_text(), figures["need_bytes"] * percent // 100, grid)
         ours = compute * (1 + figures["lower_bound_overhead"])
-        assert ours <= bound * 1.001, f"our bound at {percent} %"
+        if grid >= trace.read_text().count("\nop "):
+            assert ours <= bound * 1.0001, f"our bound at {percent} %"
         assert bound <= figures["step_seconds"] * 1.0001, f"the plan at {percent} %"
         found.append(tuple(100 * (time / compute - 1) for time in (ours, bound, figures["step_seconds"])))
     return found
@@ -58,7 +60,7 @@ def machine(tmp_path):
     return path
 
 
-@pytest.mark.parametrize("megabytes", [[16], [64, 8, 1, 32]], ids=["even", "uneven"])
+@pytest.mark.parametrize("megabytes", [[16], [64, 8, 1, 32], [1, 1, 96]], ids=["even", "uneven", "peaks"])
 def test_no_plan_of_a_chain_is_quicker_than_the_program_allows(tmp_path, machine, megabytes):
     trace = tmp_path / "chain.trace"
     trace.write_text(chain(30, megabytes))
@@ -69,4 +71,4 @@ def test_no_plan_of_a_chain_is_quicker_than_the_program_allows(tmp_path, machine
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["resnet50", "unet", "gpt2"])
 def test_no_plan_of_a_real_trace_is_quicker_than_the_program_allows(machine, name):
-    print(check(DATA / f"{name}.trace", machine, [75, 50], grid=150))
+    print(check(DATA / f"{name}.trace", machine, [75, 50], grid=60))

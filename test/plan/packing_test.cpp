@@ -4,6 +4,7 @@
 
 #include <random>
 
+#include "tensorpager/plan/caching_model.h"
 #include "tensorpager/plan/online_packing.h"
 #include "tensorpager/plan/placed_blocks.h"
 #include "tensorpager/plan/schedule.h"
@@ -201,6 +202,22 @@ TEST(PlacedBlocks, FindsATightestGapAsAMapOfTheBytesDoes) {
       so_far.push_back(interval);
     }
   }
+}
+
+// A block of 20 MiB serves two of 9 MiB one after the other, and one of 12 MiB has a segment of its own.
+TEST(CachingModel, ReservesWhatTheAllocatorWould) {
+  const auto row = [](std::uint32_t id, std::uint64_t bytes, std::uint32_t begin, std::uint32_t end) {
+    return Row{.storage = StorageId{id}, .bytes = base::Bytes(bytes), .begin = begin, .need = begin, .end = end};
+  };
+  const std::uint64_t mib = 1 << 20;
+  Plan plan = {.ops = 4, .rows = {row(0, 9 * mib, 0, 1), row(1, 9 * mib, 1, 2)}};
+  EXPECT_EQ(cached_for(plan).count(), 20 * mib);
+  plan.rows.push_back(row(2, 11 * mib, 2, 3));
+  EXPECT_EQ(cached_for(plan).count(), 20 * mib) << "the freed segment is one block again";
+  plan.rows.push_back(row(3, 12 * mib + 1, 2, 3));
+  EXPECT_EQ(cached_for(plan).count(), (20 + 14) * mib);
+  plan.rows.push_back(row(4, 512, 3, 4));
+  EXPECT_EQ(cached_for(plan).count(), (20 + 14 + 2) * mib) << "small ones have a pool of their own";
 }
 
 TEST(PlacedBlocks, ForgetsOnlyWhatHasEnded) {

@@ -1,6 +1,6 @@
-// The readers of traces, plans and boundary tables under mutated files. Whatever the bytes, a reader either answers, and
-// what it answers is written and read back as the same, or throws InvalidArgument with one line that begins with the
-// file and the line. What it takes can be worked with: liveness, validator and planners must not fail on it either.
+// The readers of traces, plans and boundary tables under mutated files. Whatever the bytes, a reader either answers,
+// and what it answers is written and read back as the same, or throws InvalidArgument with one line that begins with
+// the file and the line. What it takes can be worked with: liveness, validator and planners must not fail on it either.
 //
 // The corpus in test/data/corpus holds small right files and those that once were wrong in an interesting way. A run is
 // short by default; TENSORPAGER_TEST_FUZZ_SECONDS makes it longer (the test with the label slow: a minute).

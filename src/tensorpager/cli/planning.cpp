@@ -8,6 +8,7 @@
 #include "tensorpager/base/errors.h"
 #include "tensorpager/cli/command.h"
 #include "tensorpager/plan/boundary.h"
+#include "tensorpager/plan/caching_model.h"
 #include "tensorpager/plan/lower_bound.h"
 #include "tensorpager/plan/machine_io.h"
 #include "tensorpager/plan/timing.h"
@@ -111,7 +112,9 @@ Figures::Figures(const trace::Trace& trace, const plan::Liveness& liveness, cons
       page_in(outcome.measured.page_in),
       peak(outcome.measured.peak),
       placement_waste(ratio_less_one(static_cast<double>((plan.top() + plan.slab).count()),
-                                     static_cast<double>(outcome.measured.peak.count()))) {}
+                                     static_cast<double>(outcome.measured.peak.count()))),
+      caching_waste(ratio_less_one(static_cast<double>(plan::cached_for(plan).count()),
+                                   static_cast<double>(outcome.measured.peak.count()))) {}
 
 std::string describe(const Figures& figures) {
   std::array<char, 256> text{};

@@ -72,6 +72,7 @@ struct Figures {
   base::Bytes page_in;
   base::Bytes peak;
   double placement_waste;  // top of the planned blocks and slab over the peak, less 1
+  double caching_waste;    // the same of what torch's caching allocator would reserve for these blocks
 };
 
 /// One line for people.
