@@ -10,6 +10,7 @@
 #include <span>
 #include <vector>
 
+#include "../transfer/thread_sanitizer.h"
 #include "tensorpager/arena/address_space.h"
 #include "tensorpager/arena/witness.h"
 #include "tensorpager/memory/fault_handler.h"
@@ -23,13 +24,6 @@
 /// Faults are ours; and tests say which signal ends a process.
 extern "C" [[gnu::used, gnu::visibility("default")]] inline const char* __asan_default_options() {
   return "handle_segv=0";
-}
-#endif
-#ifdef __SANITIZE_THREAD__
-/// Paging allocates, which ThreadSanitizer reports in signal handlers. Ours runs only where the program touched a
-/// block, and no allocator is half way through its work there.
-extern "C" [[gnu::used, gnu::visibility("default")]] inline const char* __tsan_default_options() {
-  return "report_signal_unsafe=0";
 }
 #endif
 

@@ -23,7 +23,7 @@ namespace tensorpager::cli {
 namespace {
 
 struct RunOptions {
-  std::string budget, spill, binding, stats, fuzz;
+  std::string budget, spill, link, binding, stats, fuzz;
   bool quiet = false;
 };
 
@@ -82,6 +82,7 @@ void run(const RunOptions& options, const Program& program) {
     export_option("TENSORPAGER_SPILL",
                   options.spill == "ram" ? options.spill : std::filesystem::absolute(options.spill).string());
   export_option("TENSORPAGER_BUDGET", options.budget);
+  export_option("TENSORPAGER_LINK", options.link);
   export_option("TENSORPAGER_BINDING", options.binding);
   export_option("TENSORPAGER_FUZZ", options.fuzz);
   if (options.quiet) export_option("TENSORPAGER_QUIET", "1");
@@ -124,6 +125,9 @@ void add_run_command(CLI::App& app, const Program& program) {
   verb->add_option(
       "--spill", options->spill,
       "Where paged-out bytes go: a directory (default: the temporary directory), or ram [TENSORPAGER_SPILL]");
+  verb->add_option("--link", options->link,
+                   "Move bytes no faster than this, to emulate another machine: 2GB/s, or 2GB/s/4GB/s out and in "
+                   "[TENSORPAGER_LINK]");
   verb->add_option("--binding", options->binding,
                    "stable: a tensor keeps its address; rebinding: one arena of exactly the budget, as on a GPU "
                    "[TENSORPAGER_BINDING]");
