@@ -34,9 +34,8 @@ TEST(Link, RefusesWhatIsNoRateNamingIt) {
 }
 
 TEST(Link, IsAVariable) {
-  const Config config = read_config([](const char* name) {
-    return std::string_view(name) == "TENSORPAGER_LINK" ? "1GB/s/3GB/s" : nullptr;
-  });
+  const Config config = read_config(
+      [](const char* name) { return std::string_view(name) == "TENSORPAGER_LINK" ? "1GB/s/3GB/s" : nullptr; });
   EXPECT_EQ(config.link.out, Bytes(1'000'000'000));
   EXPECT_EQ(config.link.in, Bytes(3'000'000'000));
 }

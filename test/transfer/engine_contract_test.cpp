@@ -258,13 +258,13 @@ TEST_P(EngineContract, ASlotOutlivesAChainOfForks) {
   engine_->release(fifth.slot);
 }
 
-INSTANTIATE_TEST_SUITE_P(Engines, EngineContract,
-                         testing::Values(EngineCase{"File", [] { return make_file_engine(testing::TempDir()); }},
-                                         EngineCase{"Ram", [] { return make_ram_engine(); }},
-                                         EngineCase{"QueuedFile",
-                                                    [] { return make_queued_engine(make_file_engine(testing::TempDir())); }},
-                                         EngineCase{"QueuedRam", [] { return make_queued_engine(make_ram_engine()); }}),
-                         [](const auto& instance) { return instance.param.name; });
+INSTANTIATE_TEST_SUITE_P(
+    Engines, EngineContract,
+    testing::Values(EngineCase{"File", [] { return make_file_engine(testing::TempDir()); }},
+                    EngineCase{"Ram", [] { return make_ram_engine(); }},
+                    EngineCase{"QueuedFile", [] { return make_queued_engine(make_file_engine(testing::TempDir())); }},
+                    EngineCase{"QueuedRam", [] { return make_queued_engine(make_ram_engine()); }}),
+    [](const auto& instance) { return instance.param.name; });
 
 }  // namespace
 }  // namespace tensorpager::transfer

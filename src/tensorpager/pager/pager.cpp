@@ -62,10 +62,12 @@ void Pager::fit_into_budget() {
 }
 
 void Pager::page_all_in() {
+  page_ins_.clear();
+  withdraw_all();
   ledger_.lift_budget();
   binding_.set_limit(base::kUnlimited);
   while (!absent_.empty()) {
-    make_place({.bytes = absent_.back()->charged, .keep_whole = Bytes(0)});
+    if (!absent_.back()->arriving) make_place({.bytes = absent_.back()->charged, .keep_whole = Bytes(0)});
     page_in(*absent_.back(), Access::kWrite);
   }
   for (std::size_t i = 0; i < policy_->size(); ++i)
@@ -81,7 +83,10 @@ Block& Pager::create_once(Bytes size) {
   const bool held = holder != nullptr && holder->keeps_temporaries();
   {
     const Lock lock(*this);
-    make_place({.bytes = block->charged, .keep_whole = holder != nullptr ? holder->expected_room() : Bytes(0)});
+    const bool is_followed = source_ != nullptr && follower_ == &t_state;
+    make_place({.bytes = block->charged,
+                .keep_whole = holder != nullptr ? holder->expected_room() : Bytes(0),
+                .at = is_followed && is_placed_ ? source_->place_of_birth(block->size, block->charged) : std::nullopt});
     block->data = binding_.acquire(block->charged, ledger_.pool_allowance(block->charged));
     settle_pool();
     ledger_.born(block->charged);
@@ -94,6 +99,7 @@ Block& Pager::create_once(Bytes size) {
     }
     policy_->add(*block);
     space_.set_owner(block->data, block.get());
+    if (is_followed) source_->created(*block);
     note_curve();
   }
   records_.fetch_add(1, std::memory_order_relaxed);
@@ -108,6 +114,18 @@ Block& Pager::create_once(Bytes size) {
 
 void Pager::destroy(Block& block) noexcept {
   const Lock lock(*this);
+  std::erase_if(page_ins_,
+                [&](const Action& action) { return action.block == &block && action.kind == Action::Kind::kPageIn; });
+  if (source_ != nullptr) source_->died(block);
+  if (block.leaving && block.copying && binding_.hands_over()) {
+    policy_->remove(block);
+    space_.set_owner(block.data, nullptr);
+    ledger_.died(block.charged, false);
+    block.departed = true;  // its place is charged until the copy is done
+    return;
+  }
+  withdraw(block);
+  if (block.arriving) abandon(block);
   const std::uint64_t word = block.state();
   const bool resident = (word & kAbsent) == 0;
   if (resident)
@@ -175,7 +193,7 @@ bool Pager::serve_fault(const void* address, FaultKind kind) noexcept {
     if (block->is_absent()) {
       ++counts_.faults;
       try {
-        make_place({.bytes = block->charged, .keep_whole = Bytes(0)});
+        if (!block->arriving) make_place({.bytes = block->charged, .keep_whole = Bytes(0)});
       } catch (const std::exception&) {
         ++counts_.faults_over_budget;  // a fault cannot be refused: exceed the budget, which the ledger counts
       }
@@ -214,7 +232,7 @@ void Pager::pin_export_once(Block& block) {
 
 void Pager::export_locked(Block& block) {
   if (block.is_absent()) {
-    make_place({.bytes = block.charged, .keep_whole = Bytes(0)});
+    if (!block.arriving) make_place({.bytes = block.charged, .keep_whole = Bytes(0)});
     page_in(block, Access::kWrite);
   } else if (block.is_clean()) {
     make_writable(block);
@@ -276,7 +294,15 @@ Statistics Pager::statistics() {
   s.export_bytes = export_bytes_;
   s.mappings = arena::Mappings::count_now();
   s.system_calls = binding_.system_calls();
+  s.followed_ops += source_ != nullptr ? source_->followed_ops() : 0;
+  s.plan_misses += source_ != nullptr ? source_->misses() : 0;
+  s.stall_seconds = s.page_out_stall_seconds + s.page_in_stall_seconds;
   return s;
+}
+
+Bytes Pager::charged() {
+  const Lock lock(*this);
+  return ledger_.charged();
 }
 
 std::vector<Curve::Point> Pager::curve() {
@@ -287,6 +313,7 @@ std::vector<Curve::Point> Pager::curve() {
 void Pager::before_fork() {
   mutex_.lock();
   t_state.in_pager = true;
+  if (tier_) tier_->before_fork();
 }
 
 void Pager::after_fork(bool in_child) {

@@ -9,6 +9,7 @@
 // tiers may also run on other threads beside any other call.
 #pragma once
 
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -33,6 +34,7 @@ struct Ticket {
   std::uint64_t number = 0;  // 0: finished already
 
   bool is_finished() const { return number == 0; }
+  friend auto operator<=>(const Ticket&, const Ticket&) = default;
 };
 
 class Engine {

@@ -62,7 +62,7 @@ Ticket QueuedEngine::submit(std::size_t direction, Job job) {
   const Ticket ticket{job.ticket};
   {
     const std::lock_guard lock(shared_->mutex);
-    shared_->queue[direction].push_back(std::move(job));
+    shared_->queue[direction].push_back(job);
   }
   ++submitted_[direction];
   shared_->submitted.notify_all();
@@ -160,7 +160,7 @@ bool QueuedEngine::cancel(Ticket ticket) noexcept {
 void QueuedEngine::before_fork() {
   std::unique_lock lock(shared_->mutex);
   shared_->finished.wait(lock, [&] { return shared_->queue[kOut].empty() && shared_->queue[kIn].empty(); });
-  lock.release();  // nobody is half way through anything in the child
+  static_cast<void>(lock.release());  // nobody is half way through anything in the child
   tier_->before_fork();
 }
 

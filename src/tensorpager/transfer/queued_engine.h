@@ -54,7 +54,7 @@ class QueuedEngine final : public Engine {
     std::mutex mutex;
     std::condition_variable submitted;
     std::condition_variable finished;
-    std::deque<Job> queue[2];                              // by direction; the first is under way if `busy`
+    std::deque<Job> queue[2];  // by direction; the first is under way if `busy`
     bool busy[2] = {};
     std::uint64_t done[2] = {};                            // the newest ticket that is finished, and so all before it
     std::map<std::uint64_t, std::exception_ptr> failures;  // of tickets nobody asked for yet
