@@ -272,6 +272,17 @@ void Pager::do_boundary_work(std::uint64_t now) {
   const Lock lock(*this);
   for (std::uint64_t i = 0; fuzz_ && i < fuzz_evictions_ && policy_->size() > 0; ++i)
     counts_.fuzz_page_outs += page_out(*policy_->at((*fuzz_)() % policy_->size())) ? 1 : 0;
+  constexpr std::uint64_t kOpsOfTransfers = 4;  // so that fuzzing takes little longer
+  if (fuzz_ && now % kOpsOfTransfers == 0) leave_transfers_under_way();
+}
+
+/// The fuzzer: a page-out and a page-in that nobody waits for.
+void Pager::leave_transfers_under_way() {
+  if (policy_->size() > 0) give_up(*policy_->at((*fuzz_)() % policy_->size()));
+  if (absent_.empty()) return;
+  Block& block = *absent_[(*fuzz_)() % absent_.size()];
+  const Wanted wanted{.bytes = block.charged, .keep_whole = Bytes(0)};
+  if (!block.arriving && ledger_.fits(block.charged) && has_place(wanted)) begin_page_in(block);
 }
 
 Statistics Pager::statistics() {

@@ -220,6 +220,7 @@ class Pager {
   void add_absent(Block& block);
   void remove_absent(Block& block) noexcept;
   void do_boundary_work(std::uint64_t now);
+  void leave_transfers_under_way();
   void note_unevictable();
   void note_curve();
   void settle_pool();

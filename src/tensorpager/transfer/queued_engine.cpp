@@ -35,7 +35,7 @@ QueuedEngine::~QueuedEngine() {
     const std::lock_guard lock(shared_->mutex);
     shared_->closing = true;
   }
-  shared_->submitted.notify_all();
+  shared_->changed.notify_all();
   for (std::thread& worker : shared_->workers)
     if (worker.joinable()) worker.join();
 }
@@ -65,7 +65,7 @@ Ticket QueuedEngine::submit(std::size_t direction, Job job) {
     shared_->queue[direction].push_back(job);
   }
   ++submitted_[direction];
-  shared_->submitted.notify_all();
+  shared_->changed.notify_all();
   return ticket;
 }
 
@@ -88,39 +88,44 @@ void QueuedEngine::start() {
 }
 
 void QueuedEngine::work(Shared& shared, std::size_t direction) {
-  std::deque<Job>& queue = shared.queue[direction];
-  Clock::time_point link_free_from{};
   std::unique_lock lock(shared.mutex);
   for (;;) {
-    shared.submitted.wait(lock, [&] { return shared.closing || !queue.empty(); });
-    if (queue.empty()) return;
-    shared.finished.wait(lock, [&] { return shared.done[kOut] >= queue.front().after; });
-    const Job job = queue.front();
-    std::exception_ptr failure;
-    if (!job.cancelled) {
-      if (const auto awaited = shared.failures.find(job.after); awaited != shared.failures.end()) {
-        failure = awaited->second;
-      } else {
-        shared.busy[direction] = true;
-        lock.unlock();
-        const Bytes bytes(job.from.size() + job.to.size());
-        link_free_from =
-            std::max(link_free_from, Clock::now()) + time_of(bytes, direction == kOut ? link_.out : link_.in);
-        try {
-          transfer(direction, job);
-        } catch (...) {
-          failure = std::current_exception();
-        }
-        std::this_thread::sleep_until(link_free_from);
-        lock.lock();
-        shared.busy[direction] = false;
-      }
-    }
-    if (failure && !queue.front().cancelled) shared.failures.emplace(job.ticket, failure);
-    queue.pop_front();
-    shared.done[direction] = job.ticket;
-    shared.finished.notify_all();
+    shared.changed.wait(
+        lock, [&] { return shared.may_begin(direction) || (shared.closing && shared.queue[direction].empty()); });
+    if (shared.queue[direction].empty()) return;
+    run_first(shared, direction, lock);
   }
+}
+
+bool QueuedEngine::Shared::may_begin(std::size_t direction) const {
+  return !queue[direction].empty() && !busy[direction] && done[kOut] >= queue[direction].front().after;
+}
+
+/// The first of the queue, which may begin.
+void QueuedEngine::run_first(Shared& shared, std::size_t direction, std::unique_lock<std::mutex>& lock) {
+  const Job job = shared.queue[direction].front();
+  std::exception_ptr failure;
+  if (const auto awaited = shared.failures.find(job.after); awaited != shared.failures.end()) {
+    failure = awaited->second;
+  } else if (!job.cancelled) {
+    shared.busy[direction] = true;
+    lock.unlock();
+    Clock::time_point& free_from = shared.link_free_from[direction];
+    const Bytes bytes(job.from.size() + job.to.size());
+    free_from = std::max(free_from, Clock::now()) + time_of(bytes, direction == kOut ? link_.out : link_.in);
+    try {
+      transfer(direction, job);
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    std::this_thread::sleep_until(free_from);
+    lock.lock();
+    shared.busy[direction] = false;
+  }
+  if (failure && !shared.queue[direction].front().cancelled) shared.failures.emplace(job.ticket, failure);
+  shared.queue[direction].pop_front();
+  shared.done[direction] = job.ticket;
+  shared.changed.notify_all();
 }
 
 void QueuedEngine::transfer(std::size_t direction, const Job& job) {
@@ -130,8 +135,15 @@ void QueuedEngine::transfer(std::size_t direction, const Job& job) {
 
 void QueuedEngine::wait(Ticket ticket) {
   if (ticket.is_finished()) return;
+  const std::size_t direction = direction_of(ticket.number);
   std::unique_lock lock(shared_->mutex);
-  shared_->finished.wait(lock, [&] { return shared_->done[direction_of(ticket.number)] >= ticket.number; });
+  while (shared_->done[direction] < ticket.number) {
+    // Where its thread is not there yet, who waits anyway does the work.
+    if (shared_->may_begin(direction))
+      run_first(*shared_, direction, lock);
+    else
+      shared_->changed.wait(lock);
+  }
   const auto failure = shared_->failures.extract(ticket.number);
   if (failure) std::rethrow_exception(failure.mapped());
 }
@@ -152,14 +164,14 @@ bool QueuedEngine::cancel(Ticket ticket) noexcept {
     if (&job != &queue.front() || !shared_->busy[direction]) return true;
     break;
   }
-  shared_->finished.wait(lock, [&] { return shared_->done[direction] >= ticket.number; });
+  shared_->changed.wait(lock, [&] { return shared_->done[direction] >= ticket.number; });
   shared_->failures.erase(ticket.number);
   return false;
 }
 
 void QueuedEngine::before_fork() {
   std::unique_lock lock(shared_->mutex);
-  shared_->finished.wait(lock, [&] { return shared_->queue[kOut].empty() && shared_->queue[kIn].empty(); });
+  shared_->changed.wait(lock, [&] { return shared_->queue[kOut].empty() && shared_->queue[kIn].empty(); });
   static_cast<void>(lock.release());  // nobody is half way through anything in the child
   tier_->before_fork();
 }

@@ -1,10 +1,11 @@
 // A tier whose transfers run on two threads of their own, one for page-outs and one for page-ins, each in the order of
-// submission. With rates it emulates a link: the bytes of a transfer take at least as long as they would there, and
-// transfers of one direction follow each other.
+// submission; or on the thread that waits for one, where its own has not begun. With rates it emulates a link: the
+// bytes of a transfer take at least as long as they would there, and transfers of one direction follow each other.
 //
 // The threads start with the first transfer, and are not there in a forked child, which starts its own.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <exception>
@@ -52,19 +53,22 @@ class QueuedEngine final : public Engine {
   /// to the parent.
   struct Shared {
     std::mutex mutex;
-    std::condition_variable submitted;
-    std::condition_variable finished;
+    std::condition_variable changed;
     std::deque<Job> queue[2];  // by direction; the first is under way if `busy`
     bool busy[2] = {};
     std::uint64_t done[2] = {};                            // the newest ticket that is finished, and so all before it
     std::map<std::uint64_t, std::exception_ptr> failures;  // of tickets nobody asked for yet
+    std::chrono::steady_clock::time_point link_free_from[2];  // of whoever is busy
     bool closing = false;
     std::thread workers[2];
+
+    bool may_begin(std::size_t direction) const;
   };
 
   Ticket submit(std::size_t direction, Job job);
   void start();
   void work(Shared& shared, std::size_t direction);
+  void run_first(Shared& shared, std::size_t direction, std::unique_lock<std::mutex>& lock);
   void transfer(std::size_t direction, const Job& job);
 
   std::unique_ptr<Engine> tier_;
