@@ -11,7 +11,8 @@ From the shell: ``tensorpager run --budget 8GiB -- python train.py``. From a pro
 ``enable()`` charges what is made from then on. What was made before is foreign: it stays where it is, and its bytes are reported.
 """
 
+from tensorpager._guard import Guard, pin
 from tensorpager._session import Session, disable, enable, stats
 
-__all__ = ["Session", "disable", "enable", "stats"]
+__all__ = ["Guard", "Session", "disable", "enable", "pin", "stats"]
 __version__ = "0.1.0"

@@ -68,6 +68,8 @@ def install(core) -> None:
 
     for name in _STORAGE_METHODS:
         replace(torch.UntypedStorage, name, lambda method: pinned_during(core, method))
+    replace(torch.UntypedStorage, "copy_", lambda method: _copy_pinned(core, method))
+    replace(torch.jit, "save", lambda save: _save_pinned(core, save))
     for name in _TENSOR_METHODS:
         replace(torch.Tensor, name, lambda method: pinned_during(core, method))
     replace(torch.Tensor, "data_ptr", leased)
@@ -76,6 +78,35 @@ def install(core) -> None:
         replace(torch.serialization, name, names_only)
     global _hook
     _hook = register_optimizer_step_post_hook(end_window), core
+
+
+def _copy_pinned(core, copy):
+    from tensorpager._exports import pin
+
+    @functools.wraps(copy)
+    def wrapper(storage, source, *args, **kwargs):
+        tokens = []
+        try:
+            for thing in (storage, source):
+                tokens.append(pin(core, thing))
+            return copy(storage, source, *args, **kwargs)
+        finally:
+            for token in tokens:
+                core.unpin_export(token)
+
+    return wrapper
+
+
+def _save_pinned(core, save):
+    """Writes all of the module's tensors from their addresses, so they must fit together."""
+    from tensorpager._guard import Guard
+
+    @functools.wraps(save)
+    def wrapper(module, *args, **kwargs):
+        with Guard((*module.parameters(), *module.buffers())):
+            return save(module, *args, **kwargs)
+
+    return wrapper
 
 
 def uninstall() -> None:

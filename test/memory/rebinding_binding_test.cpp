@@ -40,6 +40,7 @@ class Storages final : public Holders {
     block.holder = holder;
     return true;
   }
+  void give_up(Block& block) override { block.holder = nullptr; }
   bool has(const Block& block) const override {
     return block.holder != nullptr && static_cast<Storage*>(block.holder)->block == &block;
   }

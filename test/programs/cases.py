@@ -7,6 +7,8 @@ A case is written PROGRAM:KIND, where KIND is
   quarter      the same with a quarter
   fuzz-S       unlimited, and what is not pinned is paged out at random, from seed S
   fuzz-half-S  both
+  brief        without tensorpager, fewer and smaller steps: what the seeds of brief-S must print
+  brief-S      fuzz, with those; short enough for a hundred seeds of each program
 
 PROGRAM:KIND+rebinding runs under that binding instead of the stable one.
 """
@@ -35,6 +37,28 @@ PROGRAMS = (
     "hugging_face_llama",
     "hugging_face_trainer",
 )
+# Blocks of these sizes are still large enough to be evicted.
+BRIEF = {
+    "resnet": "--steps 1 --batch 4",
+    "adamw_foreach": "--steps 2 --batch 4",
+    "adamw_fused": "--steps 2 --batch 256 --depth 3",
+    "lstm": "--steps 1 --batch 8 --span 8 --layers 3",
+    "packed_lstm": "--steps 1 --batch 32 --longest 6",
+    "lstm_cell": "--steps 1 --length 8 --future 2",
+    "seq2seq": "--steps 1 --length 5",
+    "transformer_encoder": "--steps 1 --batch 8 --length 24 --layers 2",
+    "gpt": "--steps 2 --batch 2 --layers 2",
+    "unet": "--steps 1 --batch 2 --size 32",
+    "gan": "--steps 1 --batch 16",
+    "dropout": "--steps 2 --batch 16",
+    "views": "--steps 1 --batch 16 --samples 2048",
+    "accumulation": "--steps 1 --batch 6 --channels 96 --depth 3",
+    "checkpointing": "--steps 1 --batch 6 --length 32 --blocks 3",
+    "data_loader": "--steps 2 --batch 128",
+    "hugging_face_gpt2": "--steps 1 --batch 2 --length 32 --layers 2",
+    "hugging_face_llama": "--steps 1 --batch 2 --length 32 --layers 2",
+    "hugging_face_trainer": "--steps 2 --batch 4 --length 16 --layers 2",
+}
 GRANULE = 4096
 # Above the largest op: alignment and the reserve for small blocks; where blocks share one arena, also what is lost between them.
 FLOOR_MARGIN = {"stable": 1.1, "rebinding": 1.4}
@@ -51,8 +75,11 @@ class Case:
 
     @staticmethod
     def parse(text):
-        match = re.fullmatch(r"(\w+):(plain|unlimited|half|quarter|fuzz|fuzz-half)(?:-(\d+))?(\+rebinding)?", text)
-        if not match or match[1] not in PROGRAMS or match[2].startswith("fuzz") != (match[3] is not None):
+        match = re.fullmatch(
+            r"(\w+):(plain|unlimited|half|quarter|fuzz|fuzz-half|brief)(?:-(\d+))?(\+rebinding)?", text
+        )
+        seeded = match and {"fuzz": (True,), "fuzz-half": (True,), "brief": (True, False)}.get(match[2], (False,))
+        if not match or match[1] not in PROGRAMS or (match[3] is not None) not in seeded:
             raise ValueError(
                 f"case {text!r}: expected PROGRAM:KIND, for example {PROGRAMS[0]}:half or {PROGRAMS[0]}:fuzz-7"
             )
@@ -63,14 +90,27 @@ class Case:
         return f"{self.program}:{self.kind}{seed}" + ("+rebinding" if self.binding == "rebinding" else "")
 
     @property
+    def has_pager(self):
+        return self.kind != "plain" and (self.kind != "brief" or self.seed is not None)
+
+    @property
+    def arguments(self):
+        return tuple(BRIEF[self.program].split()) if self.kind == "brief" else ()
+
+    @property
     def share(self):
         return SHARES.get(self.kind.removeprefix("fuzz-"))
 
     def prerequisite(self):
-        """The case whose result this one needs, directly; each chain ends at plain."""
-        if self.kind == "plain":
+        """The case whose result this one needs, directly; each chain ends without a pager."""
+        if not self.has_pager:
             return None
-        return Case(self.program, "unlimited", binding=self.binding) if self.share else Case(self.program, "plain")
+        return Case(self.program, "unlimited", binding=self.binding) if self.share else self.reference
+
+    @property
+    def reference(self):
+        """The run without a pager whose output this one must have."""
+        return Case(self.program, "brief" if self.kind == "brief" else "plain")
 
 
 @dataclass(frozen=True)
@@ -85,6 +125,10 @@ class Outcome:
     rss_growth: int = 0  # bytes by which the largest resident size exceeds that at the fork
     stats: dict | None = None  # tensorpager.stats() after the program; None without tensorpager
     samples: list = field(default_factory=list)
+
+
+def brief_cases(programs, seeds, binding="stable"):
+    return [Case(program, "brief", seed, binding) for program in programs for seed in range(1, seeds + 1)]
 
 
 def standard_cases(programs, seeds, full, binding="stable"):
@@ -109,7 +153,7 @@ def failures(case, budget, outcome, plain):
     if outcome.exit_code:
         last = outcome.stderr.strip().splitlines()[-1:] or ["(nothing on standard error)"]
         return [f"exit code {outcome.exit_code}: {last[0]}"]
-    if case.kind == "plain":
+    if not case.has_pager:
         return [] if "digest " in outcome.stdout else ["the program printed no digest"]
     return [*_bits_differ(outcome.stdout, plain.stdout), *_stats_failures(case, budget, outcome.stats)]
 

@@ -8,7 +8,7 @@ import tempfile
 from collections import deque
 from dataclasses import asdict, dataclass
 
-from cases import MIB, PROGRAMS, Case, Outcome, budget_for, failures, standard_cases
+from cases import MIB, PROGRAMS, Case, Outcome, brief_cases, budget_for, failures, standard_cases
 from forks import Forks, Run
 
 COLUMNS = (
@@ -63,7 +63,7 @@ class Schedule:
                 yield self._result(*self._forks.wait())
 
     def _result(self, case, outcome):
-        budget, plain = self._budgets[case], self._outcomes.get(Case(case.program, "plain"))
+        budget, plain = self._budgets[case], self._outcomes.get(case.reference)
         ended = not outcome.exit_code and not outcome.timed_out
         self._outcomes[case] = outcome if ended else None
         equal = outcome.stdout == plain.stdout if ended and plain else None
@@ -78,11 +78,11 @@ class Schedule:
         return None
 
     def _start(self, case):
-        budget = None if case.kind == "plain" else "unlimited"
+        budget = "unlimited" if case.has_pager else None
         if case.share:
             budget = budget_for(case.share, self._outcomes[case.prerequisite()].stats, case.binding)
         self._budgets[case] = budget
-        self._forks.start(case, Run(case.program, budget=budget, seed=case.seed, binding=case.binding))
+        self._forks.start(case, Run(case.program, case.arguments, budget, case.seed, case.binding))
 
 
 def table_line(cells):
@@ -131,6 +131,7 @@ def parse_arguments():
     )
     parser.add_argument("--binding", choices=("stable", "rebinding"), default="stable")
     parser.add_argument("--full", action="store_true", help="also fuzz at half of the need")
+    parser.add_argument("--brief", action="store_true", help="only fuzz, with few and small steps")
     parser.add_argument(
         "--plain-only", action="store_true", help="only without tensorpager, which need not be installed"
     )
@@ -152,6 +153,8 @@ def main():
         import tensorpager  # noqa: F401  before the forks, so that each child finds it loaded
     programs = args.program or list(PROGRAMS)
     wanted = args.case or standard_cases(programs, args.seeds, args.full, args.binding)
+    if args.brief:
+        wanted = brief_cases(programs, args.seeds, args.binding)
     if args.plain_only:
         wanted = [Case(program, "plain") for program in programs]
 

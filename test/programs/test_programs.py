@@ -1,10 +1,14 @@
 """Every program, under a budget and under fuzz, prints the bits that it prints without tensorpager."""
 
 import os
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 from cases import PROGRAMS, standard_cases
 
+RUNNER = Path(__file__).with_name("runner.py")
 SEEDS = int(os.environ.get("TENSORPAGER_TEST_SEEDS", "2"))
 # Each op pages something out: these are fuzzed in the full run only.
 MANY_OPS = {
@@ -37,3 +41,12 @@ def parameter(case):
 def test_prints_the_same_bits_within_its_budget(case, selected_cases):
     failures = selected_cases.failures(case)
     assert not failures, "\n".join(failures)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("binding", ["stable", "rebinding"])
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_prints_the_same_bits_from_a_hundred_seeds(program, binding, tmp_path):
+    command = [sys.executable, str(RUNNER), "--brief", "--seeds", "100", "--spill", "ram", "--folder", str(tmp_path)]
+    ended = subprocess.run([*command, "--program", program, "--binding", binding], stdout=subprocess.PIPE, text=True)
+    assert ended.returncode == 0, ended.stdout

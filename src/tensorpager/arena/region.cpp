@@ -89,9 +89,13 @@ void Region::give_back(std::uint64_t offset) {
     joined_end = after->second;
     remove_gap(after->first, after->second);
   }
-  if (auto before = gaps_.lower_bound(offset); before != gaps_.begin() && (--before)->second == offset) {
-    begin = before->first;
-    remove_gap(before->first, before->second);
+  const auto after_begin = gaps_.lower_bound(offset);
+  if (after_begin != gaps_.begin()) {
+    const auto before = std::prev(after_begin);
+    if (before->second == offset) {
+      begin = before->first;
+      remove_gap(before->first, before->second);
+    }
   }
   add_gap(begin, joined_end);
 }
@@ -119,7 +123,9 @@ std::optional<Region::Run> Region::run_at(const std::vector<Span>& all, const st
   double sum = 0;
   std::size_t i = static_cast<std::size_t>(before - all.begin());
   for (; i < all.size() && all[i].begin < end; ++i) {
-    if (!costs[i] || (sum += *costs[i]) >= best) return std::nullopt;
+    if (!costs[i]) return std::nullopt;
+    sum += *costs[i];
+    if (sum >= best) return std::nullopt;
     if (all[i].taken) run.to_remove.push_back(all[i].begin);
     if (all[i].end >= end) {
       best = sum;

@@ -16,6 +16,7 @@ using pager::Access;
 bool may_hold_tensor(const c10::TypePtr& type) {
   switch (type->kind()) {
     case c10::TypeKind::TensorType:
+    case c10::TypeKind::StorageType:
     case c10::TypeKind::AnyType:
       return true;
     case c10::TypeKind::OptionalType:

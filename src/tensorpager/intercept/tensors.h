@@ -69,6 +69,9 @@ class BlockFinder {
       }
     } else if (value.isTuple()) {
       for (const c10::IValue& element : value.toTupleRef().elements()) in_value(element, visit);
+    } else if (claimed_ != nullptr && value.isStorage()) {
+      // set_() compares addresses, and reads no bytes: a storage that keeps its address need not be resident.
+      in_storage(*value.toStorage().unsafeGetStorageImpl(), visit);
     }
   }
 

@@ -21,6 +21,8 @@ namespace {
 /// The part of the arena beyond the slabs that they may grow into: 2 %, and room for some chunks where that is little.
 constexpr std::uint64_t kReserveShare = 50;
 constexpr Bytes kLeastReserve{std::uint64_t{1} << 20};
+constexpr Bytes kMostReserve{std::uint64_t{256} << 20};  // a large budget does not need more
+constexpr Bytes kOpenStep{std::uint64_t{32} << 20};
 constexpr int kPoison = 0xFF;  // NaN as a float, -1 as an index
 /// A dirty block must be written below before it can go, and both kinds must be read back.
 constexpr double kDirtyCost = 2, kCleanCost = 1;
@@ -30,8 +32,9 @@ constexpr double kDirtyCost = 2, kCleanCost = 1;
 RebindingBinding::RebindingBinding(arena::AddressSpace& space, Holders& holders)
     : space_(space),
       holders_(holders),
-      range_(base::round_up(base::physical_memory() + base::physical_memory(), base::kHugePage)),
-      base_(space.take(range_)) {}
+      range_(base::round_up(base::physical_memory() + base::physical_memory(), kOpenStep)),
+      base_(space.take(range_)),
+      is_open_(range_.count() / kOpenStep.count()) {}
 
 void RebindingBinding::protect(std::byte* at, Bytes size, int protection) {
   ++system_calls_;
@@ -40,12 +43,7 @@ void RebindingBinding::protect(std::byte* at, Bytes size, int protection) {
 
 std::vector<Block*> RebindingBinding::set_limit(Bytes budget) {
   const Bytes limit = std::min(budget, range_);
-  const std::uint64_t whole = limit.count() / base::kPage.count() * base::kPage.count();
-  if (whole > open_) {
-    protect(base_ + open_, Bytes(whole - open_), PROT_READ | PROT_WRITE);
-    open_ = whole;
-  }
-  region_.set_limit(Bytes(whole));
+  region_.set_limit(Bytes(limit.count() / base::kPage.count() * base::kPage.count()));
   keep_low();
   std::vector<Block*> beyond;
   for (const std::uint64_t offset : region_.beyond_limit())
@@ -106,6 +104,8 @@ pager::Binding::Gathering RebindingBinding::plan_gathering(std::span<Block* cons
 }
 
 void RebindingBinding::gather(const Gathering& gathering) {
+  for (const arena::Region::Slide& slide : gathering.plan.slides)
+    open(slide.to, slide.to + block_at(slide.from)->charged.count());
   for (const arena::Region::Slide& slide : gathering.plan.slides) {
     Block& block = *block_at(slide.from);
     const bool was_protected = poison_ && block.is_clean();
@@ -120,7 +120,17 @@ void RebindingBinding::gather(const Gathering& gathering) {
   }
 }
 
+/// Not all of the arena at once: accessible bytes count against the process's limit of data (`ulimit -d`), used or not.
+void RebindingBinding::open(std::uint64_t begin, std::uint64_t end) {
+  for (std::uint64_t step = begin / kOpenStep.count(); step * kOpenStep.count() < end; ++step) {
+    if (is_open_[step]) continue;
+    protect(base_ + step * kOpenStep.count(), kOpenStep, PROT_READ | PROT_WRITE);
+    is_open_[step] = true;
+  }
+}
+
 std::byte* RebindingBinding::take_place(Bytes size) {
+  open(next_place_, next_place_ + size.count());
   region_.take(next_place_, size);
   return base_ + next_place_;
 }
@@ -138,7 +148,8 @@ std::byte* RebindingBinding::acquire_slab_chunk(Bytes size, Bytes) {
 
 void RebindingBinding::keep_low() {
   const std::uint64_t limit = region_.limit().count();
-  const std::uint64_t reserve = std::max(limit / kReserveShare, std::min(kLeastReserve.count(), limit / 16));
+  const std::uint64_t least = std::min(kLeastReserve.count(), limit / 16);
+  const std::uint64_t reserve = std::clamp(limit / kReserveShare, least, kMostReserve.count());
   region_.keep_low(slabs_.count() + reserve);
 }
 

@@ -6,6 +6,8 @@
 // memory, or a tensor that its op has not returned yet.
 #pragma once
 
+#include <vector>
+
 #include "tensorpager/arena/address_space.h"
 #include "tensorpager/arena/region.h"
 #include "tensorpager/pager/binding.h"
@@ -18,6 +20,8 @@ class Holders {
   virtual ~Holders() = default;
   /// From now on this holder is told where the block is. False if it does not own the block.
   virtual bool claim(pager::Block& block, void* holder) = 0;
+  /// The resident block's holder has it as it was before it claimed it, and may hand it on.
+  virtual void give_up(pager::Block& block) = 0;
   /// Whether the block's holder still has it. A program may have moved it elsewhere.
   virtual bool has(const pager::Block& block) const = 0;
   /// Where the block's bytes are from now on; null: paged out, raw access raises.
@@ -56,11 +60,13 @@ class RebindingBinding final : public pager::Binding {
   void gather(const Gathering& gathering) override;
   base::Bytes largest_run(std::uint64_t now) const override;
   bool claim(pager::Block& block, void* holder) override { return holders_.claim(block, holder); }
+  void unclaim(pager::Block& block) override { holders_.give_up(block); }
   bool is_claimed(const pager::Block& block) const override { return holders_.has(block); }
 
  private:
   pager::Block* block_at(std::uint64_t offset) const;
   arena::Region::Cost cost(std::uint64_t now) const;
+  void open(std::uint64_t begin, std::uint64_t end);
   std::byte* take_place(base::Bytes size);
   void give_back(std::byte* at);
   void keep_low();
@@ -70,7 +76,7 @@ class RebindingBinding final : public pager::Binding {
   Holders& holders_;
   base::Bytes range_;  // addresses that we hold; the region's limit is at most this
   std::byte* base_;
-  std::uint64_t open_ = 0;  // bytes from base_ that are accessible
+  std::vector<bool> is_open_;  // accessible, in steps of so many bytes from base_
   arena::Region region_{base::kPage};
   base::Bytes slabs_;             // in chunks, which gather at the low end as far as they can
   std::uint64_t next_place_ = 0;  // found by in_the_way

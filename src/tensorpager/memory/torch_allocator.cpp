@@ -70,9 +70,11 @@ c10::DataPtr TorchAllocator::allocate(std::size_t size) {
 }
 
 bool TorchAllocator::is_simple_data_ptr(const c10::DataPtr& pointer) const {
+  // Asked before a storage becomes copy-on-write, which then holds the pointer and expects it to be its own context.
+  if (pointer.get_deleter() == &TorchStorages::free_claimed)
+    return pager_.unclaim(*static_cast<pager::Block*>(pointer.get_context()));
   const c10::DeleterFnPtr deleter = pointer.get_deleter();
-  return deleter == &free_block || deleter == &TorchStorages::free_claimed || deleter == &free_small ||
-         pointer.get() == pointer.get_context();
+  return deleter == &free_block || deleter == &free_small || pointer.get() == pointer.get_context();
 }
 
 c10::DeleterFnPtr TorchAllocator::raw_deleter() const { return &free_any; }

@@ -35,6 +35,15 @@ bool TorchStorages::claim(Block& block, void* holder) {
   return true;
 }
 
+void TorchStorages::give_up(Block& block) {
+  if (has(block)) {
+    c10::StorageImpl& storage = storage_of(block);
+    storage._mutable_data_ptr_no_checks().release_context();
+    storage.set_data_ptr_noswap({block.data, block.data, &free_block, c10::DeviceType::CPU});
+  }
+  if (block.holder != nullptr) forget(block);
+}
+
 bool TorchStorages::has(const Block& block) const {
   if (block.holder == nullptr) return false;
   const c10::DataPtr& pointer = storage_of(block)._mutable_data_ptr_no_checks();

@@ -15,6 +15,7 @@ class TorchStorages final : public Holders {
   /// (DLPack, copy-on-write) owns nothing, and such a block stays where it is.
   bool claim(pager::Block& block, void* holder) override;
   bool has(const pager::Block& block) const override;
+  void give_up(pager::Block& block) override;
   void set_data(pager::Block& block, std::byte* data) override;
   void forget(pager::Block& block) noexcept override;
 

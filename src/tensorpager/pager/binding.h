@@ -109,6 +109,8 @@ class Binding {
     static_cast<void>(block), static_cast<void>(holder);
     return true;
   }
+  /// Undoes a claim.
+  virtual void unclaim(Block& block) { static_cast<void>(block); }
   /// Whether the holder still has the block, so that it may be evicted.
   virtual bool is_claimed(const Block& block) const {
     static_cast<void>(block);

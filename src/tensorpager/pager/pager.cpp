@@ -172,6 +172,14 @@ void Pager::claim(Block& block, void* holder) {
     block.word.fetch_and(~kUnclaimed, std::memory_order_release);
 }
 
+bool Pager::unclaim(Block& block) {
+  const Lock lock(*this);
+  if (block.is_absent()) return false;
+  block.word.fetch_or(kUnclaimed, std::memory_order_release);
+  binding_.unclaim(block);
+  return true;
+}
+
 Block* Pager::locate(const void* address) const {
   if (!space_.contains(address) || space_.is_slab(address)) return nullptr;
   auto* block = static_cast<Block*>(space_.owner_before(address));

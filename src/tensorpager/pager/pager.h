@@ -69,6 +69,8 @@ class Pager {
   Block* find_around(const void* address);
   /// The storage that holds the block is known from now on (rebinding): it may be evicted.
   void claim(Block& block, void* holder);
+  /// The storage may hand its block on, so it keeps its address. False where the block is paged out.
+  bool unclaim(Block& block);
   /// A charged chunk for the slabs. Throws as `create`.
   std::byte* acquire_slab_chunk(base::Bytes size) {
     return with_relief([&] { return acquire_slab_chunk_once(size); });

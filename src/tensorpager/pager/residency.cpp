@@ -167,13 +167,17 @@ void Pager::keep_room(PinSet& pins) {
     std::uint64_t word = block->state();
     return (word & kAbsent) != 0 || !block->word.compare_exchange_strong(word, word | kAbsent);
   });
+  struct Present {  // again, whatever comes
+    const std::vector<Block*>& blocks;
+    ~Present() {
+      for (Block* block : blocks) block->word.fetch_and(~kAbsent, std::memory_order_release);
+    }
+  } const present{movable};
   const Binding::Gathering gathering = binding_.plan_gathering(movable);
-  if (gathering.largest_run > largest) {
-    bool is_free = true;
-    for (Block* block : gathering.in_the_way) is_free = page_out(*block) && is_free;
-    if (is_free) binding_.gather(gathering);
-  }
-  for (Block* block : movable) block->word.fetch_and(~kAbsent, std::memory_order_release);
+  if (gathering.largest_run <= largest) return;
+  bool is_free = true;
+  for (Block* block : gathering.in_the_way) is_free = page_out(*block) && is_free;
+  if (is_free) binding_.gather(gathering);
 }
 
 std::optional<base::OverBudget> Pager::shortage_for(Bytes bytes) {

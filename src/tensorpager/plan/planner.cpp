@@ -26,6 +26,7 @@ std::unique_ptr<Planner> make_planner(const std::string& name) {
 
 std::vector<std::string> planner_names() {
   std::vector<std::string> names;
+  names.reserve(kPlanners.size());
   for (const auto& [name, make] : kPlanners) names.emplace_back(name);
   return names;
 }

@@ -106,6 +106,7 @@ Timing time_rows(const std::vector<Row>& rows, const std::vector<Nanoseconds>& o
 std::vector<std::uint32_t> release_ops(const std::vector<Row>& rows, std::uint32_t ops) {
   const std::vector<std::uint32_t> page_outs = page_outs_of(rows);
   std::vector<std::uint32_t> released;
+  released.reserve(page_outs.size());
   for (const std::uint32_t i : page_outs) released.push_back(rows[i].end + ops);
   // Instances are numbered through two windows; the first window's are those that are asked for.
   std::size_t oldest = 0;
