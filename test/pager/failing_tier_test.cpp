@@ -1,4 +1,5 @@
 // A tier that fails once, at each transfer of a program in turn: nothing is lost, and the program may go on.
+#include <atomic>
 #include <cerrno>
 #include <string>
 
@@ -50,13 +51,15 @@ class FailingEngine final : public transfer::Engine {
   bool is_due(Call call) { return call == call_ && --countdown_ == 0; }
 
   std::unique_ptr<transfer::Engine> ram_ = transfer::make_ram_engine();
-  Call call_ = Call::kReserve;
-  int countdown_ = 0;
+  // Transfers may run on threads of a queue's.
+  std::atomic<Call> call_ = Call::kReserve;
+  std::atomic<int> countdown_ = 0;
 };
 
 struct Failure {
   const char* name;
   Call call;
+  bool queued = false;
 };
 
 class FailingTierTest : public PagerTest, public testing::WithParamInterface<Failure> {
@@ -66,7 +69,7 @@ class FailingTierTest : public PagerTest, public testing::WithParamInterface<Fai
   void SetUp() override {
     auto tier = std::make_unique<FailingEngine>();
     tier_ = tier.get();
-    start(room_for(4), std::move(tier));
+    start(room_for(4), GetParam().queued ? transfer::make_queued_engine(std::move(tier)) : std::move(tier));
     for (std::uint64_t i = 0; i < kBlocks; ++i) make(kBlock, i);
   }
   /// An op that reads one block, writes another and makes a third; then all that is known of them is checked.
@@ -136,13 +139,15 @@ TEST_P(FailingPageInTest, LetsTheEndOfTheSessionBeTriedAgain) {
 constexpr Failure kFailures[] = {{"Reserve", Call::kReserve},
                                  {"SubmitPageOut", Call::kSubmitPageOut},
                                  {"WaitPageOut", Call::kWaitPageOut},
+                                 {"QueuedPageOut", Call::kSubmitPageOut, true},
+                                 {"QueuedPageIn", Call::kSubmitPageIn, true},
                                  {"SubmitPageIn", Call::kSubmitPageIn},
                                  {"WaitPageIn", Call::kWaitPageIn}};
 constexpr auto name_of_failure = [](const auto& instance) { return instance.param.name; };
 
 INSTANTIATE_TEST_SUITE_P(Calls, FailingTierTest, testing::ValuesIn(kFailures), name_of_failure);
-INSTANTIATE_TEST_SUITE_P(Calls, FailingPageOutTest, testing::ValuesIn(std::span(kFailures).first(3)), name_of_failure);
-INSTANTIATE_TEST_SUITE_P(Calls, FailingPageInTest, testing::ValuesIn(std::span(kFailures).last(2)), name_of_failure);
+INSTANTIATE_TEST_SUITE_P(Calls, FailingPageOutTest, testing::ValuesIn(std::span(kFailures).first(4)), name_of_failure);
+INSTANTIATE_TEST_SUITE_P(Calls, FailingPageInTest, testing::ValuesIn(std::span(kFailures).last(3)), name_of_failure);
 
 }  // namespace
 }  // namespace tensorpager::pager

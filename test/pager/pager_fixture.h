@@ -5,11 +5,16 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <memory>
+#include <random>
 #include <span>
+#include <string>
+#include <thread>
 #include <vector>
 
+#include "../transfer/thread_sanitizer.h"
 #include "tensorpager/arena/address_space.h"
 #include "tensorpager/arena/witness.h"
 #include "tensorpager/memory/fault_handler.h"
@@ -23,13 +28,6 @@
 /// Faults are ours; and tests say which signal ends a process.
 extern "C" [[gnu::used, gnu::visibility("default")]] inline const char* __asan_default_options() {
   return "handle_segv=0";
-}
-#endif
-#ifdef __SANITIZE_THREAD__
-/// Paging allocates, which ThreadSanitizer reports in signal handlers. Ours runs only where the program touched a
-/// block, and no allocator is half way through its work there.
-extern "C" [[gnu::used, gnu::visibility("default")]] inline const char* __tsan_default_options() {
-  return "report_signal_unsafe=0";
 }
 #endif
 
@@ -120,6 +118,34 @@ class PagerTest : public testing::Test {
   base::Bytes expected_over_budget_;
 };
 
+/// The RAM tier, each of whose transfers takes a random time; for a queue.
+class SlowEngine final : public transfer::Engine {
+ public:
+  transfer::Slot reserve(base::Bytes bytes) override { return ram_->reserve(bytes); }
+  void release(const transfer::Slot& slot) noexcept override { ram_->release(slot); }
+  transfer::Ticket submit_page_out(std::span<const std::byte> from, const transfer::Slot& slot,
+                                   base::Bytes at) override {
+    sleep(out_);
+    return ram_->submit_page_out(from, slot, at);
+  }
+  transfer::Ticket submit_page_in(const transfer::Slot& slot, base::Bytes at, std::span<std::byte> to) override {
+    sleep(in_);
+    return ram_->submit_page_in(slot, at, to);
+  }
+  void wait(transfer::Ticket ticket) override { ram_->wait(ticket); }
+  void after_fork(bool in_child) override { ram_->after_fork(in_child); }
+  base::Bytes reserved() const override { return ram_->reserved(); }
+  std::string name() const override { return "slow"; }
+
+ private:
+  static void sleep(std::mt19937& random) {
+    if (random() % 2 == 0) std::this_thread::sleep_for(std::chrono::microseconds(random() % 200));
+  }
+
+  std::unique_ptr<transfer::Engine> ram_ = transfer::make_ram_engine();
+  std::mt19937 out_{1}, in_{2};  // each for one thread
+};
+
 struct Tier {
   const char* name;
   std::unique_ptr<transfer::Engine> (*make)();
@@ -128,6 +154,8 @@ struct Tier {
 inline constexpr Tier kTiers[] = {
     {"File", [] { return transfer::make_file_engine(testing::TempDir()); }},
     {"Ram", [] { return transfer::make_ram_engine(); }},
+    {"QueuedFile", [] { return transfer::make_queued_engine(transfer::make_file_engine(testing::TempDir())); }},
+    {"Slow", [] { return transfer::make_queued_engine(std::make_unique<SlowEngine>()); }},
 };
 
 inline std::string name_of(const testing::TestParamInfo<Tier>& instance) { return instance.param.name; }

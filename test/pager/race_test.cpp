@@ -103,6 +103,12 @@ TEST_F(RaceTest, TheFuzzerRacesWithOps) {
   run_threads(300);
 }
 
+TEST_F(RaceTest, TheFuzzerRacesWithOpsAndSlowTransfers) {
+  pager_.start({.budget = room_for(kRoom), .fuzz = 6, .witness_ops = 0, .curve = false},
+               transfer::make_queued_engine(std::make_unique<SlowEngine>()));
+  run_threads(150);
+}
+
 // Pages move from one mapping to another while a thread reads the list of them: none may be counted twice.
 TEST_F(RaceTest, TheWitnessCountsNoPageTwice) {
   pager_.start({.budget = room_for(kRoom), .fuzz = {}, .witness_ops = 5, .curve = false}, transfer::make_ram_engine());

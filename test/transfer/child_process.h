@@ -8,6 +8,8 @@
 
 #include <cstdio>
 
+#include "thread_sanitizer.h"
+
 namespace tensorpager::transfer {
 
 /// Forks when made. Expectations that fail in the child fail the child, and with it `join` in the parent.

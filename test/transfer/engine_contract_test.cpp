@@ -1,6 +1,7 @@
 // What every engine must do. To add one, add a line at the end.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <random>
 #include <vector>
@@ -106,6 +107,41 @@ TEST_P(EngineContract, TransfersInFlightTogetherKeepApart) {
   for (const Slot& slot : slots) engine_->release(slot);
 }
 
+TEST_P(EngineContract, APageInFollowsThePageOutThatItIsSubmittedAfter) {
+  PageBuffer from(8_MiB, 5);
+  PageBuffer to(8_MiB);
+  const Slot slot = engine_->reserve(8_MiB);
+  const Ticket out = engine_->submit_page_out(from.bytes(), slot, 0_B);
+  const Ticket in = engine_->submit_page_in_after(out, slot, 0_B, to.bytes());
+  engine_->wait(in);
+  EXPECT_TRUE(to.holds(5));
+  EXPECT_TRUE(engine_->is_done(out));
+  EXPECT_TRUE(engine_->is_done(in));
+  engine_->release(slot);
+}
+
+// Whatever was under way: the memory is the caller's again, and so is the slot.
+TEST_P(EngineContract, MayBeToldThatNobodyWantsATransfer) {
+  PageBuffer from(4_MiB, 1);
+  PageBuffer to(4_MiB);
+  const Stored stored = store(4_MiB, 9);
+  const Slot slot = engine_->reserve(4_MiB);
+  for (int round = 0; round < 20; ++round) {
+    const Ticket first = engine_->submit_page_out(from.bytes(), slot, 0_B);
+    const Ticket second = engine_->submit_page_out(from.bytes(), slot, 0_B);
+    const Ticket in = engine_->submit_page_in(stored.slot, 0_B, to.bytes());
+    engine_->cancel(second);
+    engine_->cancel(in);
+    engine_->cancel(first);
+    std::ranges::fill(from.bytes(), std::byte{3});
+    std::ranges::fill(to.bytes(), std::byte{3});
+  }
+  EXPECT_EQ(static_cast<int>(to.bytes().back()), 3);
+  EXPECT_TRUE(comes_back(stored));
+  engine_->release(slot);
+  engine_->release(stored.slot);
+}
+
 TEST_P(EngineContract, ReleasedRoomIsUsedAgain) {
   const Slot first = engine_->reserve(1_MiB);
   const Slot second = engine_->reserve(1_MiB);
@@ -166,6 +202,7 @@ TEST_P(EngineContract, SlotsOfBeforeAForkStayReadableInBothProcessesWhateverBoth
   std::vector<Stored> before;
   for (std::uint64_t i = 0; i < 40; ++i) before.push_back(store(Bytes((1 + i % 7) * kPage.count()), i));
   MeetingPoint point;
+  engine_->before_fork();
 
   const auto live_on = [&](Side side) {
     engine_->after_fork(side == Side::kChild);
@@ -195,9 +232,11 @@ TEST_P(EngineContract, SlotsOfBeforeAForkStayReadableInBothProcessesWhateverBoth
 
 TEST_P(EngineContract, ASlotOutlivesAChainOfForks) {
   const Stored first = store(1_MiB, 1);
+  engine_->before_fork();
   ChildProcess child([&] {
     engine_->after_fork(true);
     const Stored second = store(1_MiB, 2);
+    engine_->before_fork();
     ChildProcess grandchild([&] {
       engine_->after_fork(true);
       const Stored third = store(1_MiB, 3);
@@ -219,10 +258,13 @@ TEST_P(EngineContract, ASlotOutlivesAChainOfForks) {
   engine_->release(fifth.slot);
 }
 
-INSTANTIATE_TEST_SUITE_P(Engines, EngineContract,
-                         testing::Values(EngineCase{"File", [] { return make_file_engine(testing::TempDir()); }},
-                                         EngineCase{"Ram", [] { return make_ram_engine(); }}),
-                         [](const auto& instance) { return instance.param.name; });
+INSTANTIATE_TEST_SUITE_P(
+    Engines, EngineContract,
+    testing::Values(EngineCase{"File", [] { return make_file_engine(testing::TempDir()); }},
+                    EngineCase{"Ram", [] { return make_ram_engine(); }},
+                    EngineCase{"QueuedFile", [] { return make_queued_engine(make_file_engine(testing::TempDir())); }},
+                    EngineCase{"QueuedRam", [] { return make_queued_engine(make_ram_engine()); }}),
+    [](const auto& instance) { return instance.param.name; });
 
 }  // namespace
 }  // namespace tensorpager::transfer

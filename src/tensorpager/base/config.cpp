@@ -51,6 +51,7 @@ constexpr Variable kVariables[] = {
     {"TENSORPAGER_BUDGET",
      [](Config& c, std::string_view t) { c.budget = parse_size(t, Bytes(physical_memory().count() / c.local_ranks)); }},
     {"TENSORPAGER_SPILL", [](Config& c, std::string_view t) { c.spill = t; }},
+    {"TENSORPAGER_LINK", [](Config& c, std::string_view t) { c.link = parse_link(t); }},
     {"TENSORPAGER_BINDING", [](Config& c, std::string_view t) { c.binding = parse_binding(t); }},
     {"TENSORPAGER_STATS", [](Config& c, std::string_view t) { c.stats = t; }},
     {"TENSORPAGER_QUIET", [](Config& c, std::string_view t) { c.quiet = parse_switch(t); }},

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "tensorpager/base/bytes.h"
+#include "tensorpager/base/link.h"
 
 namespace tensorpager::base {
 
@@ -23,6 +24,7 @@ struct Config {
   Bytes budget = kUnlimited;      // TENSORPAGER_BUDGET: hard limit on charged bytes
   std::uint64_t local_ranks = 1;  // LOCAL_WORLD_SIZE: ranks on this machine; a budget of N% is divided by it
   std::string spill;              // TENSORPAGER_SPILL: a directory, or `ram`; empty: the temporary directory
+  LinkRates link;                 // TENSORPAGER_LINK: the tier is no faster than this
   BindingKind binding = BindingKind::kStable;  // TENSORPAGER_BINDING: stable or rebinding
   std::string stats;                           // TENSORPAGER_STATS: file that gets the statistics at exit; empty: none
   bool quiet = false;                          // TENSORPAGER_QUIET=1: no line at exit

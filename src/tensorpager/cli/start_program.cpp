@@ -72,6 +72,9 @@ void add_session_options(CLI::App& verb, RunOptions& options) {
   verb.add_option(
       "--spill", options.spill,
       "Where paged-out bytes go: a directory (default: the temporary directory), or ram [TENSORPAGER_SPILL]");
+  verb.add_option("--link", options.link,
+                  "Move bytes no faster than this, to emulate another machine: 2GB/s, or 2GB/s/4GB/s out and in "
+                  "[TENSORPAGER_LINK]");
   verb.add_option("--binding", options.binding,
                   "stable: a tensor keeps its address; rebinding: one arena of exactly the budget, as on a GPU "
                   "[TENSORPAGER_BINDING]");
@@ -83,6 +86,7 @@ void start_program(const RunOptions& options, const Program& program) {
     export_option("TENSORPAGER_SPILL",
                   options.spill == "ram" ? options.spill : std::filesystem::absolute(options.spill).string());
   export_option("TENSORPAGER_BUDGET", options.budget);
+  export_option("TENSORPAGER_LINK", options.link);
   export_option("TENSORPAGER_BINDING", options.binding);
   export_option("TENSORPAGER_FUZZ", options.fuzz);
   if (!options.trace.empty()) export_option("TENSORPAGER_TRACE", std::filesystem::absolute(options.trace).string());

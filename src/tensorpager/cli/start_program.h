@@ -10,11 +10,11 @@
 namespace tensorpager::cli {
 
 struct RunOptions {
-  std::string budget, spill, binding, stats, fuzz, trace, trace_class;
+  std::string budget, spill, link, binding, stats, fuzz, trace, trace_class;
   bool quiet = false;
 };
 
-/// --budget, --spill and --binding.
+/// --spill, --link and --binding.
 void add_session_options(CLI::App& verb, RunOptions& options);
 
 /// Throws InvalidArgument where the program cannot be started; otherwise does not return.

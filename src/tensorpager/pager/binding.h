@@ -22,6 +22,7 @@ struct Wanted {
   base::Bytes bytes;
   base::Bytes keep_whole;
   bool is_slab = false;
+  std::optional<std::uint64_t> at = {};  // where a plan has it, if it does
 };
 
 class Binding {
@@ -65,6 +66,12 @@ class Binding {
 
   // --- bindings whose blocks share one arena, so that room is a matter of places too; the others answer as here
   virtual bool is_placed() const { return false; }
+  /// Whether copies are ordered with what follows in a place by the device itself: a page-in may then be submitted to
+  /// the place of a page-out under way, and no copy can be cancelled, so its place is in use until the copy is done.
+  virtual bool hands_over() const { return false; }
+  /// The block's place is `old`'s from now on: a storage comes back to another place while it is still copied from
+  /// this.
+  virtual void leave_behind(Block& block, Block& old) { static_cast<void>(block), static_cast<void>(old); }
   /// The arena is this large from now on. The blocks that reach beyond it must be paged out.
   virtual std::vector<Block*> set_limit(base::Bytes budget) {
     static_cast<void>(budget);

@@ -4,6 +4,9 @@
 //   resident --page out--> absent --page in--> resident, clean --first write--> resident
 //   any --storage dies--> dead        (the memory goes back at once; the record waits for the last pin, R7)
 //
+// A page-out under way is resident and clean before its copy is done: readers go on, and a writer takes the copy back.
+// A page-in under way is absent.
+//
 // Under the rebinding binding a block is born unclaimed, and cannot be evicted before its storage is known.
 //
 // Only the pager, holding its lock, sets or clears absent, clean and dead, and it makes a block absent only from a word
@@ -41,13 +44,19 @@ struct Block {
   base::Bytes charged;                     // size rounded up to the granule
   bool kept = false;                       // has an export pin from its birth to its death (R4)
   transfer::Slot slot;                     // valid while absent or clean
-  std::uint32_t mended = 0;                // times it was made accessible or writable; wraps
-  std::uint32_t list_index = 0;            // place in the policy while resident, in the list of absent blocks while not
+  transfer::Ticket copy;                   // the page-out under way, while `copying`
+  bool copying = false;                    // its bytes may not all be below yet, and nobody waited for them
+  bool leaving = false;                    // resident, and to be absent as soon as they are
+  bool arriving = false;                   // absent, and a page-in is under way
+  bool departed = false;  // its storage died while it was leaving, or is elsewhere: a place in use until it is copied
+  std::uint32_t mended = 0;      // times it was made accessible or writable; wraps
+  std::uint32_t list_index = 0;  // place in the policy while resident, in the list of absent blocks while not
 
   std::uint64_t state() const { return word.load(std::memory_order_acquire); }
   bool is_absent() const { return (state() & kAbsent) != 0; }
   bool is_clean() const { return (state() & kClean) != 0; }
   bool is_pinned() const { return (state() & (kPinMask | kExportMask | kUnclaimed)) != 0; }
+  bool is_evictable() const { return !leaving && !is_pinned(); }
 };
 
 }  // namespace tensorpager::pager

@@ -76,10 +76,12 @@ void Pager::fit_into_budget() {
 }
 
 void Pager::page_all_in() {
+  page_ins_.clear();
+  withdraw_all();
   ledger_.lift_budget();
   binding_.set_limit(base::kUnlimited);
   while (!absent_.empty()) {
-    make_place({.bytes = absent_.back()->charged, .keep_whole = Bytes(0)});
+    if (!absent_.back()->arriving) make_place({.bytes = absent_.back()->charged, .keep_whole = Bytes(0)});
     page_in(*absent_.back(), Access::kWrite);
   }
   for (std::size_t i = 0; i < policy_->size(); ++i)
@@ -97,7 +99,10 @@ Block& Pager::create_once(Bytes size) {
   {
     const auto begin = sink != nullptr ? std::chrono::steady_clock::now() : std::chrono::steady_clock::time_point();
     const Lock lock(*this);
-    make_place({.bytes = block->charged, .keep_whole = holder != nullptr ? holder->expected_room() : Bytes(0)});
+    const bool is_followed = source_ != nullptr && follower_ == &t_state;
+    make_place({.bytes = block->charged,
+                .keep_whole = holder != nullptr ? holder->expected_room() : Bytes(0),
+                .at = is_followed && is_placed_ ? source_->place_of_birth(block->size, block->charged) : std::nullopt});
     if (sink != nullptr) t_state.making_room += std::chrono::steady_clock::now() - begin;
     block->number = ++births_;
     block->data = binding_.acquire(block->charged, ledger_.pool_allowance(block->charged));
@@ -112,6 +117,7 @@ Block& Pager::create_once(Bytes size) {
     }
     policy_->add(*block);
     space_.set_owner(block->data, block.get());
+    if (is_followed) source_->created(*block);
     note_curve();
   }
   if (sink != nullptr) sink->block_born(t_state.recorded_op, {block->number, block->size, block->charged});
@@ -128,6 +134,18 @@ Block& Pager::create_once(Bytes size) {
 void Pager::destroy(Block& block) noexcept {
   if (base::EventSink* const sink = this->sink()) sink->block_died(t_state.recorded_op, block.number);
   const Lock lock(*this);
+  std::erase_if(page_ins_,
+                [&](const Action& action) { return action.block == &block && action.kind == Action::Kind::kPageIn; });
+  if (source_ != nullptr) source_->died(block);
+  if (block.leaving && block.copying && binding_.hands_over()) {
+    policy_->remove(block);
+    space_.set_owner(block.data, nullptr);
+    ledger_.died(block.charged, false);
+    block.departed = true;  // its place is charged until the copy is done
+    return;
+  }
+  withdraw(block);
+  if (block.arriving) abandon(block);
   const std::uint64_t word = block.state();
   const bool resident = (word & kAbsent) == 0;
   if (resident)
@@ -204,7 +222,7 @@ bool Pager::serve_fault(const void* address, FaultKind kind) noexcept {
     if (block->is_absent()) {
       ++counts_.faults;
       try {
-        make_place({.bytes = block->charged, .keep_whole = Bytes(0)});
+        if (!block->arriving) make_place({.bytes = block->charged, .keep_whole = Bytes(0)});
       } catch (const std::exception&) {
         ++counts_.faults_over_budget;  // a fault cannot be refused: exceed the budget, which the ledger counts
       }
@@ -243,7 +261,7 @@ void Pager::pin_export_once(Block& block) {
 
 void Pager::export_locked(Block& block) {
   if (block.is_absent()) {
-    make_place({.bytes = block.charged, .keep_whole = Bytes(0)});
+    if (!block.arriving) make_place({.bytes = block.charged, .keep_whole = Bytes(0)});
     page_in(block, Access::kWrite);
   } else if (block.is_clean()) {
     make_writable(block);
@@ -283,6 +301,17 @@ void Pager::do_boundary_work(std::uint64_t now) {
   const Lock lock(*this);
   for (std::uint64_t i = 0; fuzz_ && i < fuzz_evictions_ && policy_->size() > 0; ++i)
     counts_.fuzz_page_outs += page_out(*policy_->at((*fuzz_)() % policy_->size())) ? 1 : 0;
+  constexpr std::uint64_t kOpsOfTransfers = 4;  // so that fuzzing takes little longer
+  if (fuzz_ && now % kOpsOfTransfers == 0) leave_transfers_under_way();
+}
+
+/// The fuzzer: a page-out and a page-in that nobody waits for.
+void Pager::leave_transfers_under_way() {
+  if (policy_->size() > 0) give_up(*policy_->at((*fuzz_)() % policy_->size()));
+  if (absent_.empty()) return;
+  Block& block = *absent_[(*fuzz_)() % absent_.size()];
+  const Wanted wanted{.bytes = block.charged, .keep_whole = Bytes(0)};
+  if (!block.arriving && ledger_.fits(block.charged) && has_place(wanted)) begin_page_in(block);
 }
 
 Statistics Pager::statistics() {
@@ -305,7 +334,15 @@ Statistics Pager::statistics() {
   s.export_bytes = export_bytes_;
   s.mappings = arena::Mappings::count_now();
   s.system_calls = binding_.system_calls();
+  s.followed_ops += source_ != nullptr ? source_->followed_ops() : 0;
+  s.plan_misses += source_ != nullptr ? source_->misses() : 0;
+  s.stall_seconds = s.page_out_stall_seconds + s.page_in_stall_seconds;
   return s;
+}
+
+Bytes Pager::charged() {
+  const Lock lock(*this);
+  return ledger_.charged();
 }
 
 std::vector<Curve::Point> Pager::curve() {
@@ -316,6 +353,7 @@ std::vector<Curve::Point> Pager::curve() {
 void Pager::before_fork() {
   mutex_.lock();
   t_state.in_pager = true;
+  if (tier_) tier_->before_fork();
 }
 
 void Pager::after_fork(bool in_child) {

@@ -1,5 +1,5 @@
-// The one keeper of what is resident. It never plans: a policy (later: an action source) says what to page out, the
-// binding moves pages, the tier moves bytes, the ledger counts.
+// The one keeper of what is resident. It never plans: an action source or, on demand, a policy says what to page out,
+// the binding moves pages, the tier moves bytes, the ledger counts.
 //
 // Locking: one mutex covers everything but the state words of blocks. Pinning a resident block takes no lock; a block
 // is made absent only under the lock and only from a word without pins. Nothing foreign runs, and nothing is thrown,
@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -20,6 +21,7 @@
 #include "tensorpager/base/bytes.h"
 #include "tensorpager/base/errors.h"
 #include "tensorpager/base/event_sink.h"
+#include "tensorpager/pager/action_source.h"
 #include "tensorpager/pager/binding.h"
 #include "tensorpager/pager/block.h"
 #include "tensorpager/pager/curve.h"
@@ -110,6 +112,17 @@ class Pager {
     }
   }
   void admit(PinSet& pins);
+
+  // --- following a plan
+  /// The ops of this thread are told to `source` from now on, and what it says is done; null: on demand. It must
+  /// outlive that. Between ops.
+  void follow(ActionSource* source);
+  bool is_followed() const { return is_followed_.load(std::memory_order_relaxed); }
+  /// Says whether the op is the one that was expected; if so `end_op` follows. Throws IoError where a transfer failed
+  /// that the op has to wait for.
+  bool begin_op(const plan::OpSignature& op);
+  void end_op() noexcept;
+
   bool is_placed() const { return is_placed_; }
   /// Where blocks share one arena: sees to it that what the op is likely to create finds a place, moving its arguments
   /// together if they leave none. Nobody has taken their address yet.
@@ -145,12 +158,20 @@ class Pager {
   Statistics statistics();
   std::vector<Curve::Point> curve();
   base::Bytes budget() const { return ledger_.budget(); }
+  base::Bytes charged();
 
   void before_fork();
   void after_fork(bool in_child);
 
  private:
   class Lock;
+  /// A page-in under way, and the pages it reads into. Charged from its submission.
+  struct Arrival {
+    Block* block = nullptr;
+    std::vector<arena::Piece> pieces;
+    std::vector<transfer::Ticket> tickets;  // one a piece
+    bool is_needed = false;                 // by the op that is being admitted
+  };
 
   template <typename Attempt>
   std::invoke_result_t<Attempt> with_relief(Attempt&& attempt) {
@@ -172,18 +193,44 @@ class Pager {
   Block* locate(const void* address) const;
   void fit_into_budget();
   void export_locked(Block& block);
+  void submit_room(base::Bytes bytes);
   void make_room(base::Bytes bytes);
   void make_place(const Wanted& wanted);
+  bool give_up_transfers();
   base::Bytes pinned_now() const;
-  bool page_out(Block& block);
-  void page_in(Block& block, Access access);
+  bool give_up(Block& block);
+  bool finish(Block& block);
+  void settle(Block& block);
+  void withdraw(Block& block) noexcept;
+  void withdraw_all() noexcept;
+  bool page_out(Block& block) { return give_up(block) && finish(block); }
+  void begin_page_in(Block& block);
+  void finish_page_in(Block& block, Access access);
+  Arrival take_arrival(Block& block);
+  void abandon(Block& block) noexcept;
+  void let_go(Arrival& arrival) noexcept;
+  void page_in(Block& block, Access access) {
+    if (!block.arriving) begin_page_in(block);
+    finish_page_in(block, access);
+  }
   void page_all_in();
   void make_writable(Block& block);
+  void make_dirty(Block& block);
+  void remove_leaving(Block& block) noexcept;
+  void depart(Block& block) noexcept;
+  Block* choose_victim();
+  void execute(const Action& action);
+  void submit_page_ins();
+  bool has_place(const Wanted& wanted);
+  void hand_over(Block& block);
+  void stay_or_leave_behind(Block& block);
+  Block* find_leaving(const Block* key) const;
   void release_slot(Block& block);
   void forget(Block& block) noexcept;
   void add_absent(Block& block);
   void remove_absent(Block& block) noexcept;
   void do_boundary_work(std::uint64_t now);
+  void leave_transfers_under_way();
   void note_unevictable();
   void note_curve();
   void settle_pool();
@@ -197,6 +244,14 @@ class Pager {
   arena::Ledger ledger_;
   std::mutex mutex_;
   std::vector<Block*> absent_;
+  std::deque<Block*> leaving_;  // page-outs under way, oldest first
+  base::Bytes leaving_bytes_;
+  std::vector<Arrival> arriving_;  // page-ins under way, oldest first
+  ActionSource* source_ = nullptr;
+  const ThreadState* follower_ = nullptr;  // the thread whose ops it is told
+  std::vector<Action> actions_;            // of the op that begins or ends
+  std::deque<Action> page_ins_;            // not submitted yet, with what they wait for
+  transfer::Ticket handed_over_;           // the newest copy from the place of the page-in that is submitted next
   Statistics counts_;
   std::optional<Curve> curve_;
   std::optional<std::mt19937_64> fuzz_;
@@ -211,6 +266,7 @@ class Pager {
   std::atomic<std::uint64_t> records_{0};
   std::atomic<bool> boundary_work_{false};
   std::atomic<base::EventSink*> sink_{nullptr};
+  std::atomic<bool> is_followed_{false};
 };
 
 }  // namespace tensorpager::pager

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <vector>
 
 #include "tensorpager/base/inline_vector.h"
 #include "tensorpager/pager/block.h"
@@ -28,7 +29,7 @@ struct WorkingRoom {
 class PinSet {
  public:
   PinSet(Pager& pager, Temporaries temporaries, WorkingRoom* room = nullptr)
-      : pager_(pager), parent_(t_state.top), temporaries_(temporaries), room_(room) {
+      : pager_(pager), parent_(t_state.top), temporaries_(temporaries), is_followed_(pager.is_followed()), room_(room) {
     if (parent_ == nullptr) t_state.pinned = 0;
     t_state.top = this;
   }
@@ -36,16 +37,24 @@ class PinSet {
     t_state.top = parent_;
     if (arguments_.count() > 0) note_created();
     for (Block* block : pins_) pager_.unpin(*block);
+    if (is_expected_) [[unlikely]]
+      pager_.end_op();
   }
   PinSet(const PinSet&) = delete;
   PinSet& operator=(const PinSet&) = delete;
 
   /// An argument of the op.
   void see(Block& block, Access access) {
-    if (pager_.pin_if_ready(block, access)) [[likely]]
+    if (!is_followed_ && pager_.pin_if_ready(block, access)) [[likely]]
       pins_.push_back(&block);
     else
       misses_.push_back({&block, access});
+  }
+  /// Where a plan is followed: an op of this name begins, with the arguments seen so far, none of which is pinned yet,
+  /// so that the plan may still move them. Throws IoError where a transfer failed that it has to wait for.
+  void follow(std::uint64_t name) {
+    if (is_followed_) [[unlikely]]
+      is_expected_ = pager_.begin_op(signature(name));
   }
   /// Pins all that was seen. Throws OverBudget or IoError, having changed no contents.
   void admit() {
@@ -96,6 +105,15 @@ class PinSet {
     const std::uint64_t all = room_->created;
     return base::Bytes(all > done ? all - done : 0);
   }
+  plan::OpSignature signature(std::uint64_t name) const {
+    std::vector<const Block*> blocks;
+    for (const Miss& miss : misses_) blocks.push_back(miss.block);
+    std::sort(blocks.begin(), blocks.end());
+    plan::OpSignature signature{.name = name};
+    for (std::size_t i = 0; i < blocks.size(); ++i)
+      if (i == 0 || blocks[i] != blocks[i - 1]) signature.add(blocks[i]->size);
+    return signature;
+  }
   void note_created() {
     const std::uint64_t created = t_state.created - created_before_;
     if (created > room_->created) room_->created = created;
@@ -107,9 +125,11 @@ class PinSet {
   base::InlineVector<Block*, 12> pins_;
   base::InlineVector<Miss, 4> misses_;
   Temporaries temporaries_;
+  const bool is_followed_;  // a plan, when the op began
   WorkingRoom* room_;
   base::Bytes arguments_;  // set by keep_room
   std::uint64_t created_before_ = 0;
+  bool is_expected_ = false;  // by the plan that is followed
 };
 
 }  // namespace tensorpager::pager

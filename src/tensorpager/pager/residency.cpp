@@ -1,8 +1,7 @@
-// Paging itself: room, out, in. All with the lock held.
+// What is resident: room for what comes, and the admission of ops. All with the lock held.
 #include <algorithm>
 #include <cerrno>
 
-#include "tensorpager/base/clock.h"
 #include "tensorpager/base/errors.h"
 #include "tensorpager/pager/lock.h"
 #include "tensorpager/pager/pager.h"
@@ -12,17 +11,47 @@ namespace tensorpager::pager {
 
 using base::Bytes;
 
-void Pager::make_room(Bytes bytes) {
-  while (!ledger_.fits(bytes)) {
-    Block* block = policy_->choose();
-    if (block == nullptr) {
+/// Submits page-outs until those under way will leave this much room, all before the first is waited for.
+void Pager::submit_room(Bytes bytes) {
+  while (ledger_.resident() + bytes > ledger_.budget() + leaving_bytes_) {
+    Block* block = choose_victim();
+    if (block != nullptr) {
+      if (!binding_.may_unbind())
+        throw base::IoError("mmap", "the kernel's limit of mappings (try `sysctl vm.max_map_count`)", bytes, ENOMEM);
+      give_up(*block);  // or it was pinned meanwhile, and the next is another
+      continue;
+    }
+    if (!give_up_transfers()) {
       // All that is left cannot be evicted: this much the program requires at least.
       floor_ = std::max(floor_.load(), (ledger_.resident() + bytes).count());
       throw base::OverBudget(bytes, ledger_.resident(), ledger_.budget());
     }
-    if (!binding_.may_unbind())
-      throw base::IoError("mmap", "the kernel's limit of mappings (try `sysctl vm.max_map_count`)", bytes, ENOMEM);
-    page_out(*block);
+  }
+}
+
+/// Where nothing else can leave: one page-out under way leaves, or one page-in that no op needs now ends. False where
+/// there is neither.
+bool Pager::give_up_transfers() {
+  if (!leaving_.empty()) {
+    finish(*leaving_.front());  // what was pinned meanwhile stays
+    return true;
+  }
+  const auto unwanted =
+      std::find_if(arriving_.rbegin(), arriving_.rend(), [](const Arrival& arrival) { return !arrival.is_needed; });
+  if (unwanted == arriving_.rend()) return false;
+  abandon(*unwanted->block);
+  return true;
+}
+
+void Pager::make_room(Bytes bytes) {
+  try {
+    while (!ledger_.fits(bytes)) {
+      submit_room(bytes);
+      if (!ledger_.fits(bytes)) finish(*leaving_.front());
+    }
+  } catch (...) {
+    withdraw_all();
+    throw;
   }
 }
 
@@ -31,89 +60,22 @@ void Pager::make_place(const Wanted& wanted) {
   for (;;) {
     const std::uint64_t now = clock_.load(std::memory_order_relaxed);
     const auto in_the_way = binding_.in_the_way(wanted, now);
+    if (!in_the_way && give_up_transfers()) continue;
     if (!in_the_way) {
       const Bytes pinned = pinned_now();
       floor_ = std::max(floor_.load(), (pinned + wanted.bytes).count());
       throw base::OverBudget(wanted.bytes, pinned, ledger_.budget(), binding_.largest_run(now));
     }
     if (in_the_way->empty()) return;
-    for (Block* block : *in_the_way) page_out(*block);  // or it was pinned meanwhile, and the next run is another
-  }
-}
-
-bool Pager::page_out(Block& block) {
-  std::uint64_t word = block.state();
-  if ((word & (kAbsent | kUnclaimed)) == 0 && !binding_.is_claimed(block)) {
-    block.word.fetch_or(kUnclaimed);
-    return false;
-  }
-  if ((word & ~kClean) != 0 || !block.word.compare_exchange_strong(word, kAbsent)) return false;
-  if ((word & kClean) == 0) {
-    const base::Stopwatch watch(counts_.stall_seconds);
-    bool reserved = false;
     try {
-      block.slot = tier_->reserve(block.charged);
-      reserved = true;
-      binding_.begin_page_out(block);
-      tier_->wait(tier_->submit_page_out({block.data, block.charged.count()}, block.slot, Bytes(0)));
+      for (Block* block : *in_the_way) give_up(*block);  // or it was pinned meanwhile, and the next run is another
+      for (Block* block : *in_the_way)
+        if (block->leaving) finish(*block);
     } catch (...) {
-      binding_.cancel_page_out(block);
-      if (reserved) tier_->release(block.slot);
-      block.word.store(0, std::memory_order_release);
-      throw;
-    }
-    ++counts_.page_outs;
-    counts_.page_out_bytes += block.charged.count();
-  } else {
-    ++counts_.clean_drops;
-  }
-  policy_->remove(block);
-  binding_.unbind(block);
-  ledger_.page_out(block.charged);
-  settle_pool();
-  add_absent(block);
-  return true;
-}
-
-void Pager::page_in(Block& block, Access access) {
-  const std::vector<arena::Piece> pieces = binding_.stage(block, ledger_.pool_allowance(block.charged));
-  {
-    const base::Stopwatch watch(counts_.stall_seconds);
-    try {
-      Bytes at;
-      for (const arena::Piece& piece : pieces) {
-        tier_->wait(tier_->submit_page_in(block.slot, at, {piece.at, piece.bytes.count()}));
-        at += piece.bytes;
-      }
-    } catch (...) {
-      binding_.discard(pieces);
-      settle_pool();
+      withdraw_all();
       throw;
     }
   }
-  binding_.bind(block, pieces, access);
-  settle_pool();
-  ledger_.page_in(block.charged);
-  remove_absent(block);
-  block.last_use.store(clock_.load(std::memory_order_relaxed), std::memory_order_relaxed);
-  policy_->add(block);
-  if (access == Access::kWrite) release_slot(block);
-  ++block.mended;
-  ++counts_.page_ins;
-  counts_.page_in_bytes += block.charged.count();
-  block.word.store(access == Access::kWrite ? 0 : kClean, std::memory_order_release);
-}
-
-void Pager::make_writable(Block& block) {
-  binding_.make_writable(block);
-  ++block.mended;
-  release_slot(block);
-  block.word.fetch_and(~kClean, std::memory_order_release);
-}
-
-void Pager::release_slot(Block& block) {
-  tier_->release(block.slot);
-  block.slot = {};
 }
 
 void Pager::admit(PinSet& pins) {
@@ -141,25 +103,41 @@ void Pager::admit_once(PinSet& pins) {
   for (auto miss = misses.begin(); miss != end; ++miss) {
     if (miss->block == nullptr) continue;  // pinned by a try that was refused later on
     if (miss->block->is_absent()) {
-      absent += miss->block->charged;
+      if (!miss->block->arriving) absent += miss->block->charged;
       continue;
     }
     if (miss->access == Access::kWrite && miss->block->is_clean()) make_writable(*miss->block);
     pin(*miss->block, miss->access);
     miss->block = nullptr;
   }
-  if (!is_placed_) make_room(absent);
   // The largest first: it is the hardest to place.
   if (is_placed_)
     std::sort(misses.begin(), end, [](const auto& a, const auto& b) {
       return a.block != nullptr && (b.block == nullptr || a.block->charged > b.block->charged);
     });
-  for (auto miss = misses.begin(); miss != end; ++miss) {
-    if (miss->block == nullptr) continue;
-    absent -= miss->block->charged;
-    if (is_placed_) make_place({.bytes = miss->block->charged, .keep_whole = absent});
-    page_in(*miss->block, miss->access);
-    pin(*miss->block, miss->access);
+  try {
+    for (Arrival& arrival : arriving_)
+      arrival.is_needed =
+          std::any_of(misses.begin(), end, [&](const auto& miss) { return miss.block == arrival.block; });
+    if (!is_placed_) submit_room(absent);
+    for (auto miss = misses.begin(); miss != end; ++miss) {
+      if (miss->block == nullptr || miss->block->arriving) continue;
+      absent -= miss->block->charged;
+      make_place({.bytes = miss->block->charged, .keep_whole = absent});
+      begin_page_in(*miss->block);
+      arriving_.back().is_needed = true;
+    }
+    for (auto miss = misses.begin(); miss != end; ++miss) {
+      if (miss->block == nullptr) continue;
+      finish_page_in(*miss->block, miss->access);
+      pin(*miss->block, miss->access);
+      miss->block = nullptr;
+    }
+  } catch (...) {
+    for (std::size_t i = arriving_.size(); i-- > 0;)
+      if (arriving_[i].is_needed) abandon(*arriving_[i].block);
+    withdraw_all();
+    throw;
   }
   note_curve();
 }
@@ -172,7 +150,8 @@ void Pager::keep_room(PinSet& pins) {
   for (auto one = blocks.begin(); one != blocks.end();) {
     const auto next = std::find_if(one, blocks.end(), [&](Block* other) { return other != *one; });
     pins.arguments_ += (*one)->charged;
-    if (((*one)->state() & ~kClean) == static_cast<std::uint64_t>(next - one)) movable.push_back(*one);
+    if (!(*one)->leaving && ((*one)->state() & ~kClean) == static_cast<std::uint64_t>(next - one))
+      movable.push_back(*one);
     one = next;
   }
   pins.created_before_ = t_state.created;
@@ -220,7 +199,13 @@ void Pager::page_out_all() {
   const Lock lock(*this);
   std::vector<Block*> resident;
   for (std::size_t i = 0; i < policy_->size(); ++i) resident.push_back(policy_->at(i));
-  for (Block* block : resident) page_out(*block);
+  try {
+    for (Block* block : resident) give_up(*block);
+    while (!leaving_.empty()) finish(*leaving_.front());
+  } catch (...) {
+    withdraw_all();
+    throw;
+  }
 }
 
 void Pager::add_absent(Block& block) {

@@ -26,6 +26,9 @@ struct Statistics {
   std::uint64_t faults = 0;              // accesses outside ops that found a block absent
   std::uint64_t faults_over_budget = 0;  // of those, for how many no room could be made
   std::uint64_t write_faults = 0;        // first writes that no op announced
+  std::uint64_t followed_ops = 0;        // ops that a plan expected
+  std::uint64_t plan_misses = 0;         // ops other than a plan expected
+  std::uint64_t failed_actions = 0;      // of a plan, that failed and are made up for on demand
   std::uint64_t fuzz_page_outs = 0;      // of page_outs and clean_drops, those the fuzzer made
   std::uint64_t live_blocks = 0;
   std::uint64_t records = 0;             // block records, those that wait for their last pin included
@@ -34,7 +37,9 @@ struct Statistics {
   std::uint64_t mappings = 0;            // of the whole process
   std::uint64_t witness_peak_bytes = 0;  // resident size of our addresses by the kernel's count, where sampled
   std::uint64_t system_calls = 0;        // made by the binding to map, move or protect memory
-  double stall_seconds = 0;              // time ops waited for transfers
+  double stall_seconds = 0;              // time ops waited for transfers: the sum of the next two
+  double page_out_stall_seconds = 0;
+  double page_in_stall_seconds = 0;
 
   template <typename Visit>
   void for_each(Visit&& visit) const {
@@ -57,6 +62,9 @@ struct Statistics {
     visit("faults", faults);
     visit("faults_over_budget", faults_over_budget);
     visit("write_faults", write_faults);
+    visit("followed_ops", followed_ops);
+    visit("plan_misses", plan_misses);
+    visit("failed_actions", failed_actions);
     visit("fuzz_page_outs", fuzz_page_outs);
     visit("live_blocks", live_blocks);
     visit("records", records);
@@ -66,6 +74,8 @@ struct Statistics {
     visit("witness_peak_bytes", witness_peak_bytes);
     visit("system_calls", system_calls);
     visit("stall_seconds", stall_seconds);
+    visit("page_out_stall_seconds", page_out_stall_seconds);
+    visit("page_in_stall_seconds", page_in_stall_seconds);
   }
 };
 

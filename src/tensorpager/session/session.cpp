@@ -48,9 +48,10 @@ struct Session::Parts {
 
 namespace {
 
-std::unique_ptr<transfer::Engine> make_tier(const std::string& spill) {
-  if (spill == "ram") return transfer::make_ram_engine();
-  return transfer::make_file_engine(spill.empty() ? base::default_spill_directory(&std::getenv) : spill);
+std::unique_ptr<transfer::Engine> make_tier(const base::Config& config) {
+  const std::string directory = config.spill.empty() ? base::default_spill_directory(&std::getenv) : config.spill;
+  auto tier = config.spill == "ram" ? transfer::make_ram_engine() : transfer::make_file_engine(directory);
+  return transfer::make_queued_engine(std::move(tier), config.link);
 }
 
 arena::Slabs* g_slabs = nullptr;
@@ -100,7 +101,7 @@ void Session::make_parts(base::BindingKind binding) {
 
 void Session::enable(const base::Config& config) {
   if (active_) throw base::InvalidArgument("Tensorpager is enabled already; call disable() first");
-  std::unique_ptr<transfer::Engine> tier = make_tier(config.spill);
+  std::unique_ptr<transfer::Engine> tier = make_tier(config);
   make_parts(config.binding);
   spill_ = tier->name();
   parts_->pager.start({.budget = config.budget,

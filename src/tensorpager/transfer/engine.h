@@ -4,10 +4,12 @@
 //
 // Invariants: a slot is written by one page-out at a time and read any number of times; what was paged out is read back
 // byte for byte until the slot is released; page-outs are done in the order of their submission, and so are page-ins.
-// An engine may finish a transfer when it is submitted (file and RAM do so now) or later; callers always wait for the
-// ticket.
+// An engine may finish a transfer when it is submitted (file and RAM do so) or later (QueuedEngine, over one of those);
+// callers always wait for the ticket, or cancel it. Calls come from one thread at a time; transfers of the file and RAM
+// tiers may also run on other threads beside any other call.
 #pragma once
 
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -15,6 +17,7 @@
 #include <string>
 
 #include "tensorpager/base/bytes.h"
+#include "tensorpager/base/link.h"
 
 namespace tensorpager::transfer {
 
@@ -25,9 +28,13 @@ struct Slot {
   std::uint32_t file = 0;    // which generation of the file (see FileEngine), 0 elsewhere
 };
 
-/// A submitted transfer. Tickets of one direction are waited for in any order, each at most once.
+/// A submitted transfer. Tickets of one direction are waited for in any order, each at most once, and ascend in the
+/// order of submission.
 struct Ticket {
   std::uint64_t number = 0;  // 0: finished already
+
+  bool is_finished() const { return number == 0; }
+  friend auto operator<=>(const Ticket&, const Ticket&) = default;
 };
 
 class Engine {
@@ -46,10 +53,30 @@ class Engine {
   /// Copies slot bytes [at, at + to.size()) to `to`, aligned likewise. They must have been paged out before.
   virtual Ticket submit_page_in(const Slot& slot, base::Bytes at, std::span<std::byte> to) = 0;
 
+  /// The same, begun no earlier than this page-out is done: of the same bytes, or from the memory that is read into.
+  virtual Ticket submit_page_in_after(Ticket page_out, const Slot& slot, base::Bytes at, std::span<std::byte> to) {
+    if (!page_out.is_finished()) wait(page_out);
+    return submit_page_in(slot, at, to);
+  }
+
   /// Blocks until the transfer is done. Throws IoError if it failed.
   virtual void wait(Ticket ticket) = 0;
+  /// Whether `wait` would not block.
+  virtual bool is_done(Ticket ticket) {
+    static_cast<void>(ticket);
+    return true;
+  }
+  /// Instead of `wait`, for what nobody wants any more: returns once memory and slot are no longer touched. True if the
+  /// transfer never began.
+  virtual bool cancel(Ticket ticket) noexcept {
+    static_cast<void>(ticket);
+    return false;
+  }
 
-  /// Called in parent and child after a fork, with no transfer under way. Slots of before the fork stay readable in
+  /// Finishes what is under way. Nothing is called between this and `after_fork`.
+  virtual void before_fork() {}
+
+  /// Called in parent and child after a fork. Slots of before the fork stay readable in
   /// both. Neither process may write where the other could still read, so they take no more page-outs: release such a
   /// slot and reserve another.
   virtual void after_fork(bool in_child) = 0;
@@ -64,5 +91,8 @@ std::unique_ptr<Engine> make_file_engine(const std::string& directory);
 
 /// Paged-out bytes in private anonymous memory: saves nothing on the CPU device; for tests and for emulating a device.
 std::unique_ptr<Engine> make_ram_engine();
+
+/// Transfers of `tier` on two threads, one a direction, no faster than `link`.
+std::unique_ptr<Engine> make_queued_engine(std::unique_ptr<Engine> tier, base::LinkRates link = {});
 
 }  // namespace tensorpager::transfer

@@ -134,8 +134,12 @@ Slot FileEngine::reserve(Bytes bytes) {
   TENSORPAGER_CHECK(is_page_multiple(bytes.count()));
   // After a fork this makes the next generation's file; if that fails, nothing has changed and the next call tries
   // again.
-  SpillFile& file = files_.try_emplace(generation_, directory_).first->second;
-  const Slot slot{.offset = file.reserve(bytes), .bytes = bytes, .file = generation_};
+  SpillFile* file = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    file = &files_.try_emplace(generation_, directory_).first->second;
+  }
+  const Slot slot{.offset = file->reserve(bytes), .bytes = bytes, .file = generation_};
   reserved_ += bytes;
   return slot;
 }
@@ -149,6 +153,7 @@ void FileEngine::release(const Slot& slot) noexcept {
   if (slot.file == generation_) {
     file.truncate();
   } else {
+    const std::lock_guard lock(mutex_);
     files_.erase(slot.file);
   }
 }
@@ -178,6 +183,7 @@ void FileEngine::after_fork(bool) {
 }
 
 SpillFile& FileEngine::file_of(const Slot& slot) {
+  const std::lock_guard lock(mutex_);
   const auto file = files_.find(slot.file);
   TENSORPAGER_CHECK(file != files_.end());
   return file->second;

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <map>
+#include <mutex>
 
 #include "tensorpager/base/extents.h"
 #include "tensorpager/transfer/engine.h"
@@ -62,6 +63,7 @@ class FileEngine final : public Engine {
   SpillFile& file_of(const Slot& slot);
 
   std::string directory_;
+  std::mutex mutex_;                          // of files_: transfers on other threads look theirs up
   std::map<std::uint32_t, SpillFile> files_;  // by generation; all but the current one are frozen
   std::uint32_t generation_ = 0;              // the current one; its file is made when first needed
   base::Bytes reserved_;

@@ -1,0 +1,53 @@
+// Who says what moves ahead of its use. Without one the pager works on demand: what an op needs is paged in when it
+// begins, and what was not used for longest makes way. All calls are made with the pager's lock held, for the ops of
+// one thread; blocks die on any.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "tensorpager/base/bytes.h"
+#include "tensorpager/pager/block.h"
+#include "tensorpager/plan/agenda.h"
+
+namespace tensorpager::pager {
+
+/// Each is a wish: where the block's state does not allow it, nothing happens, and ops are served on demand.
+struct Action {
+  enum class Kind : std::uint8_t {
+    kPageOut,      // the copy is submitted; what is clean leaves at once
+    kAwait,        // compute waits until the block, which was paged out, has left; it may be dead by now
+    kAwaitQueued,  // the next page-in waits until then, in its queue
+    kPageIn,       // submitted, in this order
+    kNeed,         // compute waits until the block has come
+  };
+  Kind kind;
+  Block* block;
+  std::uint64_t offset = 0;  // where a page-in goes, if the binding places blocks
+
+  friend bool operator==(const Action&, const Action&) = default;
+};
+
+class ActionSource {
+ public:
+  virtual ~ActionSource() = default;
+
+  /// An op begins; what is to be done first. True if it is the one that was expected: its end will be told too.
+  virtual bool begin_op(const plan::OpSignature& op, std::vector<Action>& actions) = 0;
+  /// That op has ended, and what it freed for itself is gone.
+  virtual void end_op(std::vector<Action>& actions) = 0;
+
+  virtual void created(Block& block) = 0;
+  virtual void died(Block& block) noexcept = 0;
+
+  /// Where a block that the op under way makes is to be; nothing where it is unknown.
+  virtual std::optional<std::uint64_t> place_of_birth(base::Bytes size, base::Bytes charged) = 0;
+  /// Ops until the block is used; nothing where it is unknown.
+  virtual std::optional<std::uint64_t> next_use(const Block& block) const = 0;
+
+  virtual std::uint64_t followed_ops() const = 0;
+  virtual std::uint64_t misses() const = 0;  // ops other than expected
+};
+
+}  // namespace tensorpager::pager

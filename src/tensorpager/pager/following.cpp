@@ -1,0 +1,187 @@
+// Doing what an action source says. All with the lock held, but for the calls of ops.
+#include <algorithm>
+#include <exception>
+
+#include "tensorpager/pager/lock.h"
+#include "tensorpager/pager/pager.h"
+#include "tensorpager/pager/pin_set.h"
+
+namespace tensorpager::pager {
+
+void Pager::follow(ActionSource* source) {
+  const Lock lock(*this);
+  if (source_ != nullptr) {
+    counts_.followed_ops += source_->followed_ops();
+    counts_.plan_misses += source_->misses();
+  }
+  source_ = source;
+  follower_ = source != nullptr ? &t_state : nullptr;
+  page_ins_.clear();
+  is_followed_.store(source != nullptr, std::memory_order_relaxed);
+}
+
+bool Pager::begin_op(const plan::OpSignature& op) {
+  const Lock lock(*this);
+  if (source_ == nullptr || follower_ != &t_state) return false;
+  actions_.clear();
+  const bool is_expected = source_->begin_op(op, actions_);
+  for (const Action& action : actions_) execute(action);
+  submit_page_ins();
+  note_curve();
+  return is_expected;
+}
+
+void Pager::end_op() noexcept {
+  const Lock lock(*this);
+  if (source_ == nullptr || follower_ != &t_state) return;
+  actions_.clear();
+  source_->end_op(actions_);
+  for (const Action& action : actions_) {
+    try {
+      execute(action);
+    } catch (const std::exception&) {
+      ++counts_.failed_actions;  // the block is as it was, and whoever needs the room or the bytes tries again
+    }
+  }
+  submit_page_ins();
+}
+
+/// Throws IoError where a transfer failed that compute waits for.
+void Pager::execute(const Action& action) {
+  Block& block = *action.block;  // dead, perhaps, where it is awaited
+  switch (action.kind) {
+    case Action::Kind::kPageOut:
+      if (give_up(block) && !block.copying) finish(block);
+      return;
+    case Action::Kind::kAwait:
+      if (Block* leaving = find_leaving(action.block)) finish(*leaving);
+      return;
+    case Action::Kind::kAwaitQueued:
+      page_ins_.push_back(action);
+      return;
+    case Action::Kind::kPageIn:
+      page_ins_.push_back(action);
+      submit_page_ins();  // before compute waits for anything else
+      return;
+    case Action::Kind::kNeed:
+      if (block.arriving) finish_page_in(block, Access::kRead);
+      return;
+  }
+}
+
+/// In order, as far as the page-outs that they wait for are done and there is room; the rest at the next op.
+void Pager::submit_page_ins() {
+  for (; !page_ins_.empty(); page_ins_.pop_front()) {
+    const Action& action = page_ins_.front();
+    try {
+      if (action.kind == Action::Kind::kAwaitQueued) {
+        Block* leaving = find_leaving(action.block);
+        if (leaving == nullptr) continue;
+        if (binding_.hands_over())
+          hand_over(*leaving);
+        else if (tier_->is_done(leaving->copy))
+          finish(*leaving);
+        else
+          return;
+        continue;
+      }
+      Block& block = *action.block;
+      if (block.leaving) stay_or_leave_behind(block);
+      if (!block.is_absent() || block.arriving) continue;
+      const Wanted wanted{.bytes = block.charged, .keep_whole = {}, .at = action.offset};
+      if (!ledger_.fits(block.charged) || !has_place(wanted)) return;
+      begin_page_in(block);
+    } catch (const std::exception&) {
+      ++counts_.failed_actions;
+    }
+  }
+}
+
+/// Whether the place itself is free. What is in it belongs to no plan: it goes when an op asks for room.
+bool Pager::has_place(const Wanted& wanted) {
+  if (!is_placed_) return true;
+  const auto in_the_way = binding_.in_the_way(wanted, clock_.load(std::memory_order_relaxed));
+  return in_the_way && in_the_way->empty();
+}
+
+/// The block's place goes to the page-in that is submitted next, which begins once the copy is done.
+void Pager::hand_over(Block& block) {
+  std::uint64_t word = kClean;
+  const bool goes = block.copying && (block.departed || block.word.compare_exchange_strong(word, kAbsent));
+  if (!goes) {
+    finish(block);  // clean, or pinned meanwhile
+    return;
+  }
+  handed_over_ = std::max(handed_over_, block.copy);
+  ++counts_.page_outs;
+  counts_.page_out_bytes += block.charged.count();
+  if (block.departed) {
+    block.copying = false;  // for nobody
+    depart(block);
+    return;
+  }
+  remove_leaving(block);
+  policy_->remove(block);
+  binding_.unbind(block);
+  ledger_.page_out(block.charged);
+  settle_pool();
+  add_absent(block);
+}
+
+/// What is to come in before it has left stays where it is; under a binding that hands places over it is to be
+/// elsewhere, and what is copied from its old place is a block of its own.
+void Pager::stay_or_leave_behind(Block& block) {
+  if (!binding_.hands_over() || !block.copying) return tier_->is_done(block.copy) ? settle(block) : withdraw(block);
+  std::uint64_t word = kClean;
+  if (!block.word.compare_exchange_strong(word, kAbsent)) return;
+  auto old = std::make_unique<Block>();
+  old->size = block.size;
+  old->charged = block.charged;
+  old->holder = &block;
+  old->copy = block.copy;
+  old->copying = old->leaving = old->departed = true;
+  binding_.leave_behind(block, *old);
+  block.leaving = false;
+  *std::find(leaving_.begin(), leaving_.end(), &block) = old.release();
+  policy_->remove(block);
+  add_absent(block);
+  records_.fetch_add(1, std::memory_order_relaxed);
+}
+
+/// The oldest page-out under way of a block, by its address alone.
+Block* Pager::find_leaving(const Block* key) const {
+  const auto found = std::find_if(leaving_.begin(), leaving_.end(), [&](const Block* block) {
+    return block == key || (block->departed && block->holder == key);
+  });
+  return found == leaving_.end() ? nullptr : *found;
+}
+
+namespace {
+
+/// A block that no plan knows is as far from its next use as from its last.
+std::uint64_t distance_of(const ActionSource& source, const Block& block, std::uint64_t now) {
+  if (const auto next = source.next_use(block)) return *next;
+  const std::uint64_t last_use = block.last_use.load(std::memory_order_relaxed);
+  return now > last_use ? now - last_use : 0;
+}
+
+}  // namespace
+
+/// By next use where a plan knows it; null where nothing can leave.
+Block* Pager::choose_victim() {
+  if (source_ == nullptr) return policy_->choose();
+  const std::uint64_t now = clock_.load(std::memory_order_relaxed);
+  Block* farthest = nullptr;
+  std::uint64_t farthest_distance = 0;
+  for (std::size_t i = 0; i < policy_->size(); ++i) {
+    Block* block = policy_->at(i);
+    if (!block->is_evictable()) continue;
+    const std::uint64_t distance = distance_of(*source_, *block, now);
+    if (farthest != nullptr && distance <= farthest_distance) continue;
+    farthest = block;
+    farthest_distance = distance;
+  }
+  return farthest;
+}
+
+}  // namespace tensorpager::pager

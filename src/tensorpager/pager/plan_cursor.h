@@ -1,0 +1,72 @@
+// Follows a plan, window after window: knows which op comes next and which blocks the plan's storages are, and turns
+// the plan's rows into actions.
+//
+// Storages are matched by birth: of the blocks that an op made and that live when it ends, the k-th is the k-th
+// pageable birth of the trace's op. Storages of the entry are told before the first window; what is born in a window is
+// known in the next.
+//
+// An op that is not the expected one is a plan miss, and is served on demand; the plan waits for it to pass. An op with
+// the expected name and other sizes counts as a miss and is followed. Where two ops in a row are found a little further
+// on, or at the window's begin, the ops between were left out: their page-outs are made up for, and rows that are over
+// are void. A block that is not where the plan has it stays there until its row ends.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <unordered_map>
+
+#include "tensorpager/pager/action_source.h"
+#include "tensorpager/plan/agenda.h"
+
+namespace tensorpager::pager {
+
+class PlanCursor final : public ActionSource {
+ public:
+  explicit PlanCursor(std::shared_ptr<const plan::Agenda> agenda);
+
+  /// A storage that is alive between windows is this block. Before the first op, or with the pager's lock held.
+  void bind(plan::StorageId storage, Block& block);
+  Block* block_of(plan::StorageId storage) const { return blocks_[trace::index(storage)]; }
+
+  bool begin_op(const plan::OpSignature& op, std::vector<Action>& actions) override;
+  void end_op(std::vector<Action>& actions) override;
+  void created(Block& block) override;
+  void died(Block& block) noexcept override;
+  std::optional<std::uint64_t> place_of_birth(base::Bytes size, base::Bytes charged) override;
+  std::optional<std::uint64_t> next_use(const Block& block) const override;
+  std::uint64_t followed_ops() const override { return followed_; }
+  std::uint64_t misses() const override { return misses_; }
+
+  std::uint32_t position() const { return position_; }  // the op that is expected, or under way
+  std::uint64_t windows() const { return windows_; }    // that ended
+
+ private:
+  struct PageOut {
+    std::uint32_t ticket;
+    std::uint64_t window;
+    Block* block;  // null: it was never there; may be dead
+  };
+
+  std::optional<std::uint32_t> find_further_on(const plan::OpSignature& op) const;
+  void skip_to(std::uint32_t op, std::vector<Action>& actions);
+  void begin_rows(std::vector<Action>& actions, std::optional<std::uint32_t> skipping_to = std::nullopt);
+  std::optional<std::uint64_t> place_of(plan::StorageId storage, base::Bytes charged) const;
+  void await(std::uint32_t ticket, Action::Kind kind, std::vector<Action>& actions);
+  void end_rows(std::vector<Action>& actions);
+  void match_births();
+
+  std::shared_ptr<const plan::Agenda> agenda_;
+  std::vector<Block*> blocks_;  // by storage; null where it is not known
+  std::unordered_map<const Block*, plan::StorageId> storages_;
+  std::deque<PageOut> page_outs_;            // not awaited yet, oldest first
+  std::vector<Block*> born_;                 // in the op under way
+  std::vector<plan::StorageId> placed_;      // in the op under way, with its temporary block
+  std::optional<plan::OpSignature> missed_;  // the op before, if it was not expected
+  std::uint32_t position_ = 0;
+  std::uint64_t windows_ = 0;
+  std::uint64_t followed_ = 0;
+  std::uint64_t misses_ = 0;
+  bool in_op_ = false;
+};
+
+}  // namespace tensorpager::pager

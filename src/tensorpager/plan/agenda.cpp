@@ -1,0 +1,82 @@
+#include "tensorpager/plan/agenda.h"
+
+#include <algorithm>
+#include <numeric>
+#include <string>
+#include <utility>
+
+#include "tensorpager/base/config.h"
+#include "tensorpager/base/errors.h"
+
+namespace tensorpager::plan {
+
+using base::Bytes;
+using trace::index;
+
+std::uint64_t name_hash(std::string_view name) {
+  std::uint64_t hash = 0xCBF29CE484222325;  // FNV-1a
+  for (const char letter : name) hash = (hash ^ static_cast<unsigned char>(letter)) * 0x100000001B3;
+  return hash;
+}
+
+void OpSignature::add(Bytes size) {
+  if (size < base::kMinPagedBytes) return;
+  // A sum, so that the order does not matter; mixed, so that it is not the sum of the sizes.
+  std::uint64_t mixed = size.count() * 0x9E3779B97F4A7C15;
+  mixed = (mixed ^ (mixed >> 32)) * 0xD6E8FEB86659FD93;
+  sizes += mixed ^ (mixed >> 32);
+}
+
+Agenda::Agenda(const trace::Trace& trace, Plan plan) : plan_(std::move(plan)), liveness_(trace) {
+  if (plan_.ops != trace.ops.size())
+    throw base::InvalidArgument("the plan is for " + std::to_string(plan_.ops) + " ops and the trace has " +
+                                std::to_string(trace.ops.size()));
+  for (const Row& row : plan_.rows) {
+    if (row.storage != kTemporary && index(row.storage) >= trace.storages.size())
+      throw base::InvalidArgument("the plan has storage " + std::to_string(index(row.storage)) +
+                                  ", which the trace has not");
+  }
+  birth_begins_.push_back(0);
+  for (const trace::Op& op : trace.ops) {
+    OpSignature signature{.name = name_hash(op.name)};
+    std::vector<StorageId> arguments = op.reads;
+    arguments.insert(arguments.end(), op.writes.begin(), op.writes.end());
+    std::ranges::sort(arguments);
+    const auto repeated = std::ranges::unique(arguments);
+    arguments.erase(repeated.begin(), repeated.end());
+    for (const StorageId id : arguments) signature.add(trace.storages[index(id)].bytes);
+    signatures_.push_back(signature);
+    for (const StorageId id : op.births)
+      if (liveness_.life(id).pageable) births_.push_back({id, trace.storages[index(id)].bytes});
+    birth_begins_.push_back(static_cast<std::uint32_t>(births_.size()));
+  }
+  sort_rows(beginning_, beginning_begins_, [](const Row& row) { return row.begin; });
+  sort_rows(leaving_, leaving_begins_, [](const Row& row) { return row.end; });
+  for (std::uint32_t i = 0; i < plan_.rows.size(); ++i)
+    if (row(i).fill == Fill::kPageIn && row(i).need == plan_.ops) arriving_at_end_.push_back(i);
+  tickets_.resize(plan_.rows.size());
+  std::uint32_t ticket = 0;
+  for (const std::uint32_t i : page_outs_of(plan_.rows)) tickets_[i] = ++ticket;
+}
+
+template <typename OpOf>
+void Agenda::sort_rows(std::vector<std::uint32_t>& rows, std::vector<std::uint32_t>& begins, OpOf op_of) const {
+  rows.resize(plan_.rows.size());
+  std::iota(rows.begin(), rows.end(), 0);
+  std::ranges::stable_sort(rows, {}, [&](std::uint32_t i) { return op_of(row(i)); });
+  begins.assign(plan_.ops + 2, 0);
+  for (const std::uint32_t i : rows) ++begins[op_of(row(i)) + 1];
+  std::partial_sum(begins.begin(), begins.end(), begins.begin());
+}
+
+std::optional<std::uint32_t> Agenda::next_use(StorageId id, std::uint32_t op) const {
+  const std::span<const Use> uses = liveness_.uses(id);
+  const Life& life = liveness_.life(id);
+  const auto is_birth = [&](const Use& use) { return life.birth == use.op; };
+  const auto next = std::ranges::upper_bound(uses, op, {}, &Use::op);
+  if (next != uses.end()) return is_birth(*next) ? std::nullopt : std::optional(next->op - op);
+  if (uses.empty() || !life.entry || is_birth(uses.front())) return std::nullopt;
+  return uses.front().op + ops() - op;
+}
+
+}  // namespace tensorpager::plan

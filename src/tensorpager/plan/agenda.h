@@ -1,0 +1,81 @@
+// A plan and its trace, laid out op by op for who follows the plan: what an op is known by, what it makes, which rows
+// begin and leave there, and when a storage is used next. A value that never changes.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "tensorpager/base/bytes.h"
+#include "tensorpager/plan/liveness.h"
+#include "tensorpager/plan/plan.h"
+#include "tensorpager/trace/record.h"
+
+namespace tensorpager::plan {
+
+/// What an op is known by when it begins: its name, and the sizes of the pageable storages that it reads or writes,
+/// each once, whatever their order.
+struct OpSignature {
+  std::uint64_t name = 0;
+  std::uint64_t sizes = 0;
+
+  void add(base::Bytes size);  // as asked for; what is never paged does not count
+  friend bool operator==(const OpSignature&, const OpSignature&) = default;
+};
+
+/// The same in each process and on each machine.
+std::uint64_t name_hash(std::string_view name);
+
+class Agenda {
+ public:
+  struct Birth {
+    StorageId storage;
+    base::Bytes size;  // as asked for
+  };
+
+  /// Throws InvalidArgument where the plan is for another number of ops or other storages.
+  Agenda(const trace::Trace& trace, Plan plan);
+
+  const Plan& plan() const { return plan_; }
+  std::uint32_t ops() const { return plan_.ops; }
+  const Row& row(std::uint32_t i) const { return plan_.rows[i]; }
+  std::uint32_t storages() const { return liveness_.storages(); }
+
+  const OpSignature& signature(std::uint32_t op) const { return signatures_[op]; }
+  /// The pageable storages that it makes, in the order of the trace.
+  std::span<const Birth> births(std::uint32_t op) const { return part(births_, birth_begins_, op); }
+  /// Rows with this begin, in the order of the table.
+  std::span<const std::uint32_t> beginning(std::uint32_t op) const { return part(beginning_, beginning_begins_, op); }
+  /// Rows with this end, page-outs in the order of their tickets.
+  std::span<const std::uint32_t> leaving(std::uint32_t op) const { return part(leaving_, leaving_begins_, op); }
+  /// Page-ins that only the next window needs.
+  std::span<const std::uint32_t> arriving_at_end() const { return arriving_at_end_; }
+  /// Of a row's page-out, from 1; 0 where it has none.
+  std::uint32_t ticket(std::uint32_t row) const { return tickets_[row]; }
+
+  /// How many ops after `op` the storage that is alive then is used; nothing where it is not used again.
+  std::optional<std::uint32_t> next_use(StorageId id, std::uint32_t op) const;
+
+ private:
+  template <typename Element>
+  static std::span<const Element> part(const std::vector<Element>& all, const std::vector<std::uint32_t>& begins,
+                                       std::uint32_t op) {
+    return {all.data() + begins[op], begins[op + 1] - begins[op]};
+  }
+  template <typename OpOf>
+  void sort_rows(std::vector<std::uint32_t>& rows, std::vector<std::uint32_t>& begins, OpOf op_of) const;
+
+  Plan plan_;
+  Liveness liveness_;
+  std::vector<OpSignature> signatures_;
+  std::vector<Birth> births_;
+  std::vector<std::uint32_t> birth_begins_;
+  std::vector<std::uint32_t> beginning_, beginning_begins_;
+  std::vector<std::uint32_t> leaving_, leaving_begins_;
+  std::vector<std::uint32_t> arriving_at_end_;
+  std::vector<std::uint32_t> tickets_;
+};
+
+}  // namespace tensorpager::plan

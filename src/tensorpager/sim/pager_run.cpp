@@ -1,0 +1,146 @@
+#include "tensorpager/sim/pager_run.h"
+
+#include <algorithm>
+
+#include "tensorpager/arena/address_space.h"
+#include "tensorpager/base/config.h"
+#include "tensorpager/pager/lru_policy.h"
+#include "tensorpager/pager/pager.h"
+#include "tensorpager/pager/pin_set.h"
+#include "tensorpager/pager/plan_cursor.h"
+#include "tensorpager/plan/agenda.h"
+#include "tensorpager/sim/bookkeeping_binding.h"
+#include "tensorpager/sim/virtual_engine.h"
+
+namespace tensorpager::sim {
+
+using base::Bytes;
+using pager::Access;
+using pager::Block;
+using trace::index;
+using trace::StorageId;
+
+struct PagerRun::Parts {
+  Parts(const trace::Trace& trace, const plan::Plan& plan, const plan::Machine& on)
+      : machine(on),
+        granule(trace.granule),
+        binding(space, granule, plan.space(), plan.space() + plan.reserve),
+        agenda(std::make_shared<const plan::Agenda>(trace, plan)),
+        cursor(agenda) {}
+
+  Block*& block_of(StorageId id) {
+    if (blocks.size() <= index(id)) blocks.resize(index(id) + 1);
+    return blocks[index(id)];
+  }
+  /// A storage that has a block from its birth on, and is told where.
+  Block& create(Bytes size) {
+    Block& block = pager.create(size);
+    pager.claim(block, &block);
+    return block;
+  }
+  bool is_paged(Bytes bytes) const { return base::round_up(bytes, granule) >= base::kMinPagedBytes; }
+
+  const plan::Machine& machine;
+  Bytes granule;
+  plan::Nanoseconds clock{0};
+  VirtualEngine* engine = nullptr;  // the pager's
+  arena::AddressSpace space;
+  BookkeepingBinding binding;
+  pager::Pager pager{space, binding, std::make_unique<pager::LruPolicy>()};
+  std::shared_ptr<const plan::Agenda> agenda;
+  pager::PlanCursor cursor;
+  std::vector<Block*> blocks;  // by storage; null where it is not alive, or never paged
+};
+
+PagerRun::PagerRun(const trace::Trace& trace, const plan::Plan& plan, const plan::Machine& machine)
+    : parts_(std::make_unique<Parts>(trace, plan, machine)) {
+  pager::Pager& pager = parts_->pager;
+  auto engine = std::make_unique<VirtualEngine>(machine, parts_->clock);
+  parts_->engine = engine.get();
+  pager.start({.budget = plan.budget, .fuzz = {}}, std::move(engine));
+  if (plan.slab > Bytes(0)) pager.acquire_slab_chunk(plan.slab);
+  // What no row has is below all the time, and may be larger than the budget.
+  std::vector<bool> has_row(trace.storages.size());
+  for (const plan::Row& row : plan.rows)
+    if (row.storage != plan::kTemporary) has_row[index(row.storage)] = true;
+  for (std::uint32_t i = 0; i < trace.storages.size(); ++i) {
+    if (!trace.storages[i].entry || !has_row[i]) continue;
+    Block& block = parts_->create(trace.storages[i].bytes);
+    parts_->block_of(StorageId{i}) = &block;
+    parts_->cursor.bind(StorageId{i}, block);
+    pager.page_out_all();
+  }
+  // As far as it is known they are clean: what is written in every window is dirty from the second on.
+  for (const plan::Row& row : plan.rows) {
+    if (row.fill != plan::Fill::kBoundary) continue;
+    pager::PinSet pins(pager, pager::Temporaries::kKeep);
+    pins.see(*parts_->block_of(row.storage), Access::kRead);
+    parts_->binding.place_next_at(row.offset);
+    pins.admit();
+  }
+  parts_->clock = plan::Nanoseconds(0);
+  parts_->engine->forget();
+  pager.follow(&parts_->cursor);
+}
+
+PagerRun::~PagerRun() {
+  parts_->pager.follow(nullptr);
+  for (Block* block : parts_->blocks)
+    if (block != nullptr) parts_->pager.destroy(*block);
+}
+
+pager::Statistics PagerRun::counts() { return parts_->pager.statistics(); }
+
+void PagerRun::run_op(const trace::Trace& window, const trace::Op& op, plan::Prediction& measured) {
+  pager::Pager& pager = parts_->pager;
+  const auto bytes_of = [&](StorageId id) { return window.storages[index(id)].bytes; };
+  {
+    pager.at_op_boundary();
+    pager::PinSet pins(pager, pager::Temporaries::kKeep);
+    for (const StorageId id : op.reads)
+      if (Block* block = parts_->block_of(id)) pins.see(*block, Access::kRead);
+    for (const StorageId id : op.writes)
+      if (Block* block = parts_->block_of(id)) pins.see(*block, Access::kWrite);
+    pins.follow(plan::name_hash(op.name));
+    pins.admit();
+    for (const StorageId id : op.births)
+      if (parts_->is_paged(bytes_of(id))) parts_->block_of(id) = &parts_->create(bytes_of(id));
+    Block* temporary = parts_->is_paged(op.temporary) ? &pager.create(op.temporary) : nullptr;
+    measured.curve.push_back(pager.charged());
+    measured.peak = std::max(measured.peak, measured.curve.back());
+    const plan::Nanoseconds time = parts_->machine.time_of(op);
+    measured.compute += time;
+    parts_->clock += time;
+    if (temporary != nullptr) pager.destroy(*temporary);
+  }
+  for (const StorageId id : op.deaths)
+    if (Block* block = std::exchange(parts_->block_of(id), nullptr)) pager.destroy(*block);
+}
+
+PagerRun::Window PagerRun::run(const trace::Trace& window) {
+  const plan::Nanoseconds begin = parts_->clock;
+  const plan::Nanoseconds stalled_out = parts_->engine->stalled_for_page_outs();
+  const plan::Nanoseconds stalled_in = parts_->engine->stalled_for_page_ins();
+  const pager::Statistics before = counts();
+  Window result;
+  for (const trace::Op& op : window.ops) run_op(window, op, result.measured);
+  const pager::Statistics after = counts();
+  result.measured.step = parts_->clock - begin;
+  result.measured.page_out = Bytes(after.page_out_bytes - before.page_out_bytes);
+  result.measured.page_in = Bytes(after.page_in_bytes - before.page_in_bytes);
+  result.stalled_for_page_outs = parts_->engine->stalled_for_page_outs() - stalled_out;
+  result.stalled_for_page_ins = parts_->engine->stalled_for_page_ins() - stalled_in;
+  result.followed_ops = after.followed_ops - before.followed_ops;
+  result.misses = after.plan_misses - before.plan_misses;
+  result.ends_in_step = parts_->cursor.position() == 0;
+  return result;
+}
+
+PagerRun::Window follow(const trace::Trace& trace, const plan::Plan& plan, const plan::Machine& machine) {
+  PagerRun pager_run(trace, plan, machine);
+  pager_run.run(trace);
+  pager_run.run(trace);
+  return pager_run.run(trace);
+}
+
+}  // namespace tensorpager::sim

@@ -1,0 +1,48 @@
+#include "tensorpager/sim/virtual_engine.h"
+
+#include <algorithm>
+
+namespace tensorpager::sim {
+
+using base::Bytes;
+using transfer::Slot;
+using transfer::Ticket;
+
+Ticket VirtualEngine::submit(std::size_t direction, Bytes bytes, Nanoseconds ready) {
+  const plan::Link& link = direction == kOut ? machine_.out : machine_.in;
+  Nanoseconds& free_from = link_free_from_[direction];
+  free_from = std::max({clock_, free_from, ready}) + link.time_of(bytes);
+  ends_.push_back(free_from);
+  directions_.push_back(static_cast<std::uint8_t>(direction));
+  return {ends_.size()};
+}
+
+Ticket VirtualEngine::submit_page_out(std::span<const std::byte> from, const Slot&, Bytes) {
+  return submit(kOut, Bytes(from.size()), Nanoseconds(0));
+}
+
+Ticket VirtualEngine::submit_page_in(const Slot&, Bytes, std::span<std::byte> to) {
+  return submit(kIn, Bytes(to.size()), Nanoseconds(0));
+}
+
+Ticket VirtualEngine::submit_page_in_after(Ticket page_out, const Slot&, Bytes, std::span<std::byte> to) {
+  return submit(kIn, Bytes(to.size()), end_of(page_out));
+}
+
+VirtualEngine::Nanoseconds VirtualEngine::end_of(Ticket ticket) const {
+  return ticket.is_finished() ? Nanoseconds(0) : ends_[ticket.number - 1];
+}
+
+void VirtualEngine::wait(Ticket ticket) {
+  const Nanoseconds end = end_of(ticket);
+  if (end <= clock_) return;
+  stalled_[directions_[ticket.number - 1]] += end - clock_;
+  clock_ = end;
+}
+
+void VirtualEngine::forget() {
+  std::ranges::fill(link_free_from_, Nanoseconds(0));
+  std::ranges::fill(stalled_, Nanoseconds(0));
+}
+
+}  // namespace tensorpager::sim

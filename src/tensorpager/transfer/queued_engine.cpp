@@ -1,0 +1,196 @@
+#include "tensorpager/transfer/queued_engine.h"
+
+#include <signal.h>
+
+#include <chrono>
+#include <cmath>
+
+#include "tensorpager/base/errors.h"
+
+namespace tensorpager::transfer {
+namespace {
+
+using base::Bytes;
+using Clock = std::chrono::steady_clock;
+
+constexpr std::size_t kOut = 0;
+constexpr std::size_t kIn = 1;
+
+// A ticket's lowest bit is its direction.
+std::size_t direction_of(std::uint64_t ticket) { return ticket & 1; }
+std::uint64_t ticket_of(std::uint64_t ordinal, std::size_t direction) { return ordinal << 1 | direction; }
+
+Clock::duration time_of(Bytes bytes, Bytes per_second) {
+  if (per_second >= base::kUnlimited) return {};
+  const double seconds = static_cast<double>(bytes.count()) / static_cast<double>(per_second.count());
+  return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+}
+
+}  // namespace
+
+QueuedEngine::QueuedEngine(std::unique_ptr<Engine> tier, base::LinkRates link) : tier_(std::move(tier)), link_(link) {}
+
+QueuedEngine::~QueuedEngine() {
+  {
+    const std::lock_guard lock(shared_->mutex);
+    shared_->closing = true;
+  }
+  shared_->changed.notify_all();
+  for (std::thread& worker : shared_->workers)
+    if (worker.joinable()) worker.join();
+}
+
+std::string QueuedEngine::name() const {
+  return link_.is_limited() ? tier_->name() + " at " + base::format_link(link_) : tier_->name();
+}
+
+Ticket QueuedEngine::submit_page_out(std::span<const std::byte> from, const Slot& slot, Bytes at) {
+  return submit(kOut, {.from = from, .slot = slot, .at = at});
+}
+
+Ticket QueuedEngine::submit_page_in(const Slot& slot, Bytes at, std::span<std::byte> to) {
+  return submit(kIn, {.to = to, .slot = slot, .at = at});
+}
+
+Ticket QueuedEngine::submit_page_in_after(Ticket page_out, const Slot& slot, Bytes at, std::span<std::byte> to) {
+  return submit(kIn, {.to = to, .slot = slot, .at = at, .after = page_out.number});
+}
+
+Ticket QueuedEngine::submit(std::size_t direction, Job job) {
+  start();
+  job.ticket = ticket_of(submitted_[direction] + 1, direction);
+  const Ticket ticket{job.ticket};
+  {
+    const std::lock_guard lock(shared_->mutex);
+    shared_->queue[direction].push_back(job);
+  }
+  ++submitted_[direction];
+  shared_->changed.notify_all();
+  return ticket;
+}
+
+void QueuedEngine::start() {
+  if (shared_->workers[kOut].joinable() && shared_->workers[kIn].joinable()) return;
+  // The program's signals are for its own threads.
+  sigset_t all, before;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  try {
+    for (const std::size_t direction : {kOut, kIn})
+      if (!shared_->workers[direction].joinable())
+        shared_->workers[direction] =
+            std::thread([this, shared = shared_.get(), direction] { work(*shared, direction); });
+  } catch (const std::system_error& error) {
+    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    throw base::IoError("pthread_create", "a thread for transfers", Bytes(0), error.code().value());
+  }
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+void QueuedEngine::work(Shared& shared, std::size_t direction) {
+  std::unique_lock lock(shared.mutex);
+  for (;;) {
+    shared.changed.wait(
+        lock, [&] { return shared.may_begin(direction) || (shared.closing && shared.queue[direction].empty()); });
+    if (shared.queue[direction].empty()) return;
+    run_first(shared, direction, lock);
+  }
+}
+
+bool QueuedEngine::Shared::may_begin(std::size_t direction) const {
+  return !queue[direction].empty() && !busy[direction] && done[kOut] >= queue[direction].front().after;
+}
+
+/// The first of the queue, which may begin.
+void QueuedEngine::run_first(Shared& shared, std::size_t direction, std::unique_lock<std::mutex>& lock) {
+  const Job job = shared.queue[direction].front();
+  std::exception_ptr failure;
+  if (const auto awaited = shared.failures.find(job.after); awaited != shared.failures.end()) {
+    failure = awaited->second;
+  } else if (!job.cancelled) {
+    shared.busy[direction] = true;
+    lock.unlock();
+    Clock::time_point& free_from = shared.link_free_from[direction];
+    const Bytes bytes(job.from.size() + job.to.size());
+    free_from = std::max(free_from, Clock::now()) + time_of(bytes, direction == kOut ? link_.out : link_.in);
+    try {
+      transfer(direction, job);
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    std::this_thread::sleep_until(free_from);
+    lock.lock();
+    shared.busy[direction] = false;
+  }
+  if (failure && !shared.queue[direction].front().cancelled) shared.failures.emplace(job.ticket, failure);
+  shared.queue[direction].pop_front();
+  shared.done[direction] = job.ticket;
+  shared.changed.notify_all();
+}
+
+void QueuedEngine::transfer(std::size_t direction, const Job& job) {
+  tier_->wait(direction == kOut ? tier_->submit_page_out(job.from, job.slot, job.at)
+                                : tier_->submit_page_in(job.slot, job.at, job.to));
+}
+
+void QueuedEngine::wait(Ticket ticket) {
+  if (ticket.is_finished()) return;
+  const std::size_t direction = direction_of(ticket.number);
+  std::unique_lock lock(shared_->mutex);
+  while (shared_->done[direction] < ticket.number) {
+    // Where its thread is not there yet, who waits anyway does the work.
+    if (shared_->may_begin(direction))
+      run_first(*shared_, direction, lock);
+    else
+      shared_->changed.wait(lock);
+  }
+  const auto failure = shared_->failures.extract(ticket.number);
+  if (failure) std::rethrow_exception(failure.mapped());
+}
+
+bool QueuedEngine::is_done(Ticket ticket) {
+  const std::lock_guard lock(shared_->mutex);
+  return ticket.is_finished() || shared_->done[direction_of(ticket.number)] >= ticket.number;
+}
+
+bool QueuedEngine::cancel(Ticket ticket) noexcept {
+  if (ticket.is_finished()) return false;
+  const std::size_t direction = direction_of(ticket.number);
+  std::unique_lock lock(shared_->mutex);
+  std::deque<Job>& queue = shared_->queue[direction];
+  for (Job& job : queue) {
+    if (job.ticket != ticket.number) continue;
+    job.cancelled = true;
+    if (&job != &queue.front() || !shared_->busy[direction]) return true;
+    break;
+  }
+  shared_->changed.wait(lock, [&] { return shared_->done[direction] >= ticket.number; });
+  shared_->failures.erase(ticket.number);
+  return false;
+}
+
+void QueuedEngine::before_fork() {
+  std::unique_lock lock(shared_->mutex);
+  shared_->changed.wait(lock, [&] { return shared_->queue[kOut].empty() && shared_->queue[kIn].empty(); });
+  static_cast<void>(lock.release());  // nobody is half way through anything in the child
+  tier_->before_fork();
+}
+
+void QueuedEngine::after_fork(bool in_child) {
+  if (in_child) {
+    auto fresh = std::make_unique<Shared>();
+    for (const std::size_t direction : {kOut, kIn}) fresh->done[direction] = shared_->done[direction];
+    fresh->failures = std::move(shared_->failures);
+    static_cast<void>(shared_.release());  // its threads are none of this process: it cannot be destroyed
+    shared_ = std::move(fresh);
+  } else {
+    shared_->mutex.unlock();
+  }
+  tier_->after_fork(in_child);
+}
+
+std::unique_ptr<Engine> make_queued_engine(std::unique_ptr<Engine> tier, base::LinkRates link) {
+  return std::make_unique<QueuedEngine>(std::move(tier), link);
+}
+
+}  // namespace tensorpager::transfer

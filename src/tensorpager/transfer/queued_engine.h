@@ -1,0 +1,80 @@
+// A tier whose transfers run on two threads of their own, one for page-outs and one for page-ins, each in the order of
+// submission; or on the thread that waits for one, where its own has not begun. With rates it emulates a link: the
+// bytes of a transfer take at least as long as they would there, and transfers of one direction follow each other.
+//
+// The threads start with the first transfer, and are not there in a forked child, which starts its own.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include "tensorpager/transfer/engine.h"
+
+namespace tensorpager::transfer {
+
+class QueuedEngine final : public Engine {
+ public:
+  QueuedEngine(std::unique_ptr<Engine> tier, base::LinkRates link);
+  /// Finishes what is queued.
+  ~QueuedEngine() override;
+  QueuedEngine(const QueuedEngine&) = delete;
+  QueuedEngine& operator=(const QueuedEngine&) = delete;
+
+  Slot reserve(base::Bytes bytes) override { return tier_->reserve(bytes); }
+  void release(const Slot& slot) noexcept override { tier_->release(slot); }
+  Ticket submit_page_out(std::span<const std::byte> from, const Slot& slot, base::Bytes at) override;
+  Ticket submit_page_in(const Slot& slot, base::Bytes at, std::span<std::byte> to) override;
+  Ticket submit_page_in_after(Ticket page_out, const Slot& slot, base::Bytes at, std::span<std::byte> to) override;
+  void wait(Ticket ticket) override;
+  bool is_done(Ticket ticket) override;
+  bool cancel(Ticket ticket) noexcept override;
+  void before_fork() override;
+  void after_fork(bool in_child) override;
+  base::Bytes reserved() const override { return tier_->reserved(); }
+  std::string name() const override;
+
+ private:
+  struct Job {
+    std::uint64_t ticket = 0;
+    std::span<const std::byte> from = {};
+    std::span<std::byte> to = {};
+    Slot slot = {};
+    base::Bytes at = {};
+    std::uint64_t after = 0;  // ticket of a page-out; 0: none
+    bool cancelled = false;
+  };
+  /// Everything that threads share. In a forked child a new one takes its place: the old one's mutex and threads belong
+  /// to the parent.
+  struct Shared {
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::deque<Job> queue[2];  // by direction; the first is under way if `busy`
+    bool busy[2] = {};
+    std::uint64_t done[2] = {};                            // the newest ticket that is finished, and so all before it
+    std::map<std::uint64_t, std::exception_ptr> failures;  // of tickets nobody asked for yet
+    std::chrono::steady_clock::time_point link_free_from[2];  // of whoever is busy
+    bool closing = false;
+    std::thread workers[2];
+
+    bool may_begin(std::size_t direction) const;
+  };
+
+  Ticket submit(std::size_t direction, Job job);
+  void start();
+  void work(Shared& shared, std::size_t direction);
+  void run_first(Shared& shared, std::size_t direction, std::unique_lock<std::mutex>& lock);
+  void transfer(std::size_t direction, const Job& job);
+
+  std::unique_ptr<Engine> tier_;
+  base::LinkRates link_;
+  std::uint64_t submitted_[2] = {};  // tickets given out
+  std::unique_ptr<Shared> shared_ = std::make_unique<Shared>();
+};
+
+}  // namespace tensorpager::transfer
