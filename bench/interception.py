@@ -1,10 +1,12 @@
-"""What interception costs when the budget is never short: plain torch against Tensorpager, in one process, in turn.
+"""What interception costs when the budget is never short: plain torch against Tensorpager, and against Tensorpager that records, in one
+process, in turn.
 
 .venv/bin/python bench/interception.py [--rounds 40] [--json out/interception.json]
 """
 
 import argparse
 import json
+import os
 import statistics
 
 import pairs
@@ -27,6 +29,14 @@ CASES = {
 }
 
 
+def enable(record: bool) -> None:
+    tensorpager.disable()
+    if record:
+        os.environ["TENSORPAGER_TRACE"] = "unused.trace"
+    tensorpager.enable(budget="unlimited", quiet=True)
+    os.environ.pop("TENSORPAGER_TRACE", None)
+
+
 def measure(build, rounds: int) -> dict:
     """Each variant has tensors of its own, made while it was in force."""
     plain = build()
@@ -35,9 +45,9 @@ def measure(build, rounds: int) -> dict:
     tensorpager.disable()
     off = tensorpager.disable
     seconds = pairs.interleave(
-        {"plain": plain, "tensorpager": paged},
+        {"plain": plain, "tensorpager": paged, "recording": paged},
         rounds,
-        {"plain": off, "tensorpager": lambda: (off(), tensorpager.enable(budget="unlimited", quiet=True))},
+        {"plain": off, "tensorpager": lambda: enable(False), "recording": lambda: enable(True)},
     )
     off()
     return seconds
@@ -53,13 +63,14 @@ def main() -> None:
     print(
         f"measured: CPU time of one thread, medians of {options.rounds} interleaved rounds, torch at 1 thread, unlimited budget"
     )
-    print(f"{'work':<20}{'plain ms':>10}{'ours ms':>10}{'ratio':>8}{'ns a call':>11}{'goal':>8}")
+    print(f"{'work':<20}{'plain ms':>10}{'ours ms':>10}{'ratio':>8}{'ns a call':>11}{'goal':>8}{'recording':>11}")
     for name, build in CASES.items():
         seconds = measure(build, options.rounds)
         row = {
             "plain_seconds": statistics.median(seconds["plain"]),
             "tensorpager_seconds": statistics.median(seconds["tensorpager"]),
             "ratio": pairs.ratio(seconds, "tensorpager", "plain"),
+            "recording_ratio": pairs.ratio(seconds, "recording", "tensorpager"),
         }
         per_call = name.endswith("call") or name.endswith("free")
         if per_call:
@@ -68,6 +79,7 @@ def main() -> None:
         print(
             f"{name:<20}{row['plain_seconds'] * 1e3:>10.2f}{row['tensorpager_seconds'] * 1e3:>10.2f}{row['ratio']:>8.3f}"
             f"{row.get('nanoseconds_per_call', float('nan')):>11.0f}{GOALS.get(name, ''):>8}".replace("nan", "   ")
+            + f"{row['recording_ratio']:>11.3f}"
         )
     if options.json:
         with open(options.json, "w") as file:

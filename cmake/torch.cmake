@@ -20,9 +20,9 @@ set_target_properties(torch_cpu PROPERTIES INTERFACE_LINK_LIBRARIES "-L${TORCH_D
 
 tensorpager_module(memory SOURCES torch_allocator.cpp torch_storages.cpp USES memory_stable)
 tensorpager_module(intercept
-  SOURCES collectives.cpp fallthrough.cpp foreign.cpp frame.cpp hot_ops.cpp interceptor.cpp list_ops.cpp op_info.cpp python_dispatch.cpp tensors.cpp
+  SOURCES call_record.cpp collectives.cpp fallthrough.cpp foreign.cpp frame.cpp hot_ops.cpp interceptor.cpp list_ops.cpp op_info.cpp op_work.cpp python_dispatch.cpp tensors.cpp
   USES arena pager)
-tensorpager_module(session SOURCES session.cpp system_calls.cpp USES intercept memory transfer)
+tensorpager_module(session SOURCES session.cpp system_calls.cpp trace_file.cpp USES intercept memory plan trace transfer)
 target_link_libraries(tensorpager_memory PUBLIC torch_cpu)
 target_link_libraries(tensorpager_intercept PUBLIC torch_cpu)
 target_precompile_headers(tensorpager_intercept PRIVATE src/tensorpager/intercept/torch_headers.h)

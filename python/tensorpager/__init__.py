@@ -12,7 +12,7 @@ From the shell: ``tensorpager run --budget 8GiB -- python train.py``. From a pro
 """
 
 from tensorpager._guard import Guard, pin
-from tensorpager._session import Session, disable, enable, stats
+from tensorpager._session import Session, disable, enable, mark_step, stats
 
-__all__ = ["Guard", "Session", "disable", "enable", "pin", "stats"]
+__all__ = ["Guard", "Session", "disable", "enable", "mark_step", "pin", "stats"]
 __version__ = "0.1.0"

@@ -26,7 +26,10 @@ def activate() -> None:
         print(f"tensorpager: {error}", file=sys.stderr)
         sys.stderr.flush()
         os._exit(2)
-    atexit.register(_finish, os.getpid() if _children.join() else 0)
+    first = os.getpid() if _children.join() else 0
+    if not first:
+        _session.stop_recording()
+    atexit.register(_finish, first)
     os.register_at_fork(after_in_child=lambda: _children.forked(_session.stats()))
     # A child forked by multiprocessing runs finalizers at its end, and no exit handlers.
     multiprocessing.util.register_after_fork(
@@ -53,11 +56,26 @@ def _finish(first: int) -> None:
     rank = _children.rank()
     if path:
         _write_as_first(f"{path}.rank{rank}" if rank else path, stats)
-    if os.environ.get("TENSORPAGER_QUIET", "0") in ("", "0"):
+    is_quiet = os.environ.get("TENSORPAGER_QUIET", "0") not in ("", "0")
+    if os.environ.get("TENSORPAGER_TRACE"):
+        _write_trace(os.environ["TENSORPAGER_TRACE"] + (f".rank{rank}" if rank else ""), is_quiet)
+    if not is_quiet:
         text = summary(stats, _children.told(), f"rank {rank}: " if rank else "")
         if not rank and os.environ.get(_RUN, str(first)) != str(first):
             text += f"; process {first}"  # a launcher without torch may have started several
         print(text, file=sys.stderr)
+
+
+def _write_trace(path: str, is_quiet: bool) -> None:
+    from tensorpager import _session
+
+    try:
+        found = _session.write_trace(path)
+    except OSError as error:
+        print(f"tensorpager: cannot write the trace: {error}", file=sys.stderr)
+        return
+    if found and not is_quiet:
+        print(f"tensorpager: {found}", file=sys.stderr)
 
 
 def _write_as_first(path: str, stats: dict) -> None:

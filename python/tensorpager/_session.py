@@ -7,7 +7,7 @@ import os
 import sys
 from types import TracebackType
 
-from tensorpager import _build_info, _collectives, _compiled, _exports, _higher_order, _threads
+from tensorpager import _build_info, _collectives, _compiled, _exports, _higher_order, _steps, _threads
 
 _started_with_foreign_bytes = 0
 
@@ -102,6 +102,7 @@ def _install(core) -> None:
     _compiled.install(core)
     _exports.install(core)
     _higher_order.install()
+    _steps.install(core)
     _threads.install(core)
 
 
@@ -114,8 +115,26 @@ def disable() -> None:
     if core.active():
         core.disable()
         _threads.uninstall()
+        _steps.uninstall()
         _exports.uninstall()
         _collectives.uninstall()
+
+
+def mark_step() -> None:
+    """Says that a step of the program ends here, for `tensorpager trace`: where no optimizer of torch's says it. Does nothing while not recorded."""
+    core = _core()
+    if core.active():
+        core.step_ends()
+
+
+def stop_recording() -> None:
+    """In a process that writes no trace: others of its run do."""
+    _core().stop_recording()
+
+
+def write_trace(path: str) -> str:
+    """What was recorded, to a file; returns what it is, in one line."""
+    return _core().write_trace(path)
 
 
 def stats() -> dict:

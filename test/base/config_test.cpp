@@ -61,6 +61,14 @@ TEST(ReadConfig, ReadsEveryVariable) {
   EXPECT_TRUE(config.curve);
 }
 
+TEST(ReadConfig, ReadsWhatToRecord) {
+  EXPECT_EQ(config_of({}).trace, "");
+  const Config config = config_of({{"TENSORPAGER_TRACE", "/tmp/step.trace"}, {"TENSORPAGER_TRACE_CLASS", "2"}});
+  EXPECT_EQ(config.trace, "/tmp/step.trace");
+  EXPECT_EQ(config.trace_class, 2u);
+  EXPECT_EQ(error_of({{"TENSORPAGER_TRACE_CLASS", "0"}}), "TENSORPAGER_TRACE_CLASS: '0' where counting begins with 1");
+}
+
 TEST(ReadConfig, TakesASeedOfZeroForASeed) { EXPECT_EQ(config_of({{"TENSORPAGER_FUZZ", "0"}}).fuzz, 0u); }
 
 TEST(ReadConfig, ReadsAShareOfTheMachinesMemory) {

@@ -29,6 +29,16 @@ trace::Trace example() {
                   {.name = "update", .writes = {storage(0)}, .births = {storage(2)}, .temporary = 1_KiB}}};
 }
 
+TEST(Liveness, CountsTheTracesSlabAtEveryOp) {
+  trace::Trace trace = example();
+  const Liveness without(trace);
+  trace.slab = 64_KiB;
+  const Liveness with(trace);
+  EXPECT_EQ(with.slab(), without.slab() + 64_KiB);
+  EXPECT_EQ(with.need(), without.need() + 64_KiB);
+  EXPECT_EQ(with.floor(), without.floor() + 64_KiB);
+}
+
 TEST(Liveness, AddsUpNeedFloorAndSlab) {
   const Liveness liveness(example());
   EXPECT_EQ(liveness.slab(), 8_KiB);  // storage 3; the small temporary comes after its death

@@ -49,6 +49,13 @@ std::string edited(const std::string& from, const std::string& to) {
   return text.replace(at, from.size(), to);
 }
 
+TEST(TraceIo, KeepsWhatIsChargedForSmallStorages) {
+  const Trace trace = parse(edited("granule 512\n", "granule 512\nslab 65536\n"));
+  EXPECT_EQ(trace.slab, 64_KiB);
+  EXPECT_EQ(parse(write_trace(trace)).slab, 64_KiB);
+  EXPECT_EQ(error_of(edited("op mm", "slab 65536\nop mm")), "by_hand.trace:5: slab: must come before the storages");
+}
+
 TEST(TraceIo, ReadsWhatAPersonWrites) {
   const Trace trace = parse(kByHand);
   EXPECT_EQ(trace.granule, 512_B);
@@ -98,7 +105,7 @@ TEST(TraceIo, NamesFileLineAndField) {
             at + "7: storage: all storages come before the first op");
   EXPECT_EQ(error_of(edited("end\n", "")), at + "7: end: the file ends without the record `end`: it is truncated");
   EXPECT_EQ(error_of("tensorpager-trace 1\nend\n"), at + "2: end: there is no op");
-  EXPECT_EQ(error_of(edited("op mm", "opp mm")), at + "5: record: 'opp' is none of granule, storage, op, end");
+  EXPECT_EQ(error_of(edited("op mm", "opp mm")), at + "5: record: 'opp' is none of granule, slab, storage, op, end");
 }
 
 // What is wrong must be found before memory is taken for it: ids are checked against the storages declared so far.

@@ -37,6 +37,14 @@ void at_exit() {
       std::fprintf(stderr, "tensorpager: %s\n", error.what());
     }
   }
+  if (owner && !g_run->config.trace.empty()) {
+    try {
+      const std::string found = session::Session::get().write_trace(g_run->config.trace);
+      if (!g_run->config.quiet) std::fprintf(stderr, "tensorpager: %s\n", found.c_str());
+    } catch (const base::IoError& error) {
+      std::fprintf(stderr, "tensorpager: %s\n", error.what());
+    }
+  }
   if (owner && !g_run->config.quiet) std::fprintf(stderr, "%s\n", public_report(report).summary().c_str());
 }
 
@@ -53,6 +61,7 @@ extern "C" void tensorpager_run_session() {
     session::Session::get().enable(config);
     setenv(api::kOwner, self.c_str(), 0);
     api::g_run = new api::Run{config, std::getenv(api::kOwner) == self ? getpid() : 0};
+    if (api::g_run->owner == 0) session::Session::get().stop_recording();
   } catch (const c10::Error& error) {
     std::fprintf(stderr, "tensorpager: %s\n", error.what_without_backtrace());
     _exit(api::kWrongUsage);

@@ -34,6 +34,12 @@ std::uint64_t parse_ranks(std::string_view text) {
   return ranks;
 }
 
+std::uint64_t parse_ordinal(std::string_view text) {
+  const std::uint64_t ordinal = parse_count(text);
+  if (ordinal == 0) throw InvalidArgument("'0' where counting begins with 1");
+  return ordinal;
+}
+
 struct Variable {
   const char* name;
   void (*read)(Config&, std::string_view);
@@ -52,6 +58,8 @@ constexpr Variable kVariables[] = {
     {"TENSORPAGER_FUZZ_EVICTIONS", [](Config& c, std::string_view t) { c.fuzz_evictions = parse_count(t); }},
     {"TENSORPAGER_WITNESS", [](Config& c, std::string_view t) { c.witness_ops = parse_count(t); }},
     {"TENSORPAGER_CURVE", [](Config& c, std::string_view t) { c.curve = parse_switch(t); }},
+    {"TENSORPAGER_TRACE", [](Config& c, std::string_view t) { c.trace = t; }},
+    {"TENSORPAGER_TRACE_CLASS", [](Config& c, std::string_view t) { c.trace_class = parse_ordinal(t); }},
 };
 
 }  // namespace

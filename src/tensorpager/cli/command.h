@@ -21,8 +21,14 @@ class NotPossible : public std::runtime_error {
 /// `run`: starts a program under a budget.
 void add_run_command(CLI::App& app, const Program& program);
 
+/// `trace`: records a program.
+void add_trace_command(CLI::App& app, const Program& program);
+
 /// `doctor`: what works on this machine.
 void add_doctor_command(CLI::App& app, const Program& program);
+
+/// `machine`: what plans are made for.
+void add_machine_command(CLI::App& app, const Program& program);
 
 /// Traces and plans: make, check, time, explain.
 void add_plan_command(CLI::App& app, const Program& program);

@@ -1,114 +1,23 @@
-// `tensorpager run`: checks what can be checked, writes the options into the environment, puts the import hook first on
-// Python's path, has the preload library loaded into other programs, and becomes the program.
-#include <linux/magic.h>
-#include <sys/vfs.h>
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstdio>
+// `tensorpager run`: a program under a budget.
 #include <cstdlib>
-#include <cstring>
-#include <filesystem>
 #include <memory>
-#include <string>
-#include <vector>
 
-#include "tensorpager/base/config.h"
 #include "tensorpager/base/errors.h"
 #include "tensorpager/cli/command.h"
-#include "tensorpager/cli/python_package.h"
-#include "tensorpager/transfer/engine.h"
+#include "tensorpager/cli/start_program.h"
 
 namespace tensorpager::cli {
 namespace {
-
-struct RunOptions {
-  std::string budget, spill, binding, stats, fuzz;
-  bool quiet = false;
-};
-
-void export_option(const char* variable, const std::string& value) {
-  if (!value.empty()) setenv(variable, value.c_str(), 1);
-}
-
-/// Behind what the environment has preloaded already.
-void preload(bool quiet) {
-  const std::string library = python_package() / "lib" / "libtensorpager_preload.so";
-  if (!std::filesystem::exists(library))
-    throw base::InvalidArgument("the preload library is missing at " + library + "; run `make build`");
-  if (library.find_first_of(" :") != std::string::npos) {
-    if (!quiet)
-      std::fprintf(stderr,
-                   "tensorpager: only Python programs will be paged, as a path with a space or a colon cannot be "
-                   "preloaded: %s; install elsewhere\n",
-                   library.c_str());
-    return;
-  }
-  const char* inherited = std::getenv("LD_PRELOAD");
-  const bool is_alone = inherited == nullptr || *inherited == '\0';
-  export_option("LD_PRELOAD", is_alone ? library : inherited + (":" + library));
-  // AddressSanitizer refuses to start behind any other library, if it is not told otherwise.
-  const char* sanitizer = std::getenv("ASAN_OPTIONS");
-  export_option("ASAN_OPTIONS", std::string("verify_asan_link_order=0:") + (sanitizer != nullptr ? sanitizer : ""));
-}
-
-void check(const base::Config& config) {
-  if (config.spill == "ram") return;
-  const std::string directory = config.spill.empty() ? base::default_spill_directory(&std::getenv) : config.spill;
-  // Made and dropped at once: an unusable directory is told now, not in the middle of training.
-  try {
-    transfer::make_file_engine(directory);
-  } catch (const base::IoError& error) {
-    throw base::InvalidArgument(error.what());
-  }
-  struct statfs file_system {};
-  if (!config.quiet && statfs(directory.c_str(), &file_system) == 0 && file_system.f_type == TMPFS_MAGIC)
-    std::fprintf(stderr, "tensorpager: %s is in RAM (tmpfs), so paging out saves none; try --spill on a disk\n",
-                 directory.c_str());
-}
-
-/// Takes away what an earlier run left, so that the first process of this one to end can make the file anew.
-void forget_statistics(const char* path) {
-  std::error_code ignored;  // what cannot be removed is told when it cannot be written
-  if (path != nullptr && std::filesystem::is_regular_file(path, ignored)) std::filesystem::remove(path, ignored);
-}
 
 void run(const RunOptions& options, const Program& program) {
   if (program.empty())
     throw base::InvalidArgument(
         "no program: write it after --, as in `tensorpager run --budget 8GiB -- python train.py`");
-  if (!options.stats.empty()) export_option("TENSORPAGER_STATS", std::filesystem::absolute(options.stats).string());
-  if (!options.spill.empty())
-    export_option("TENSORPAGER_SPILL",
-                  options.spill == "ram" ? options.spill : std::filesystem::absolute(options.spill).string());
-  export_option("TENSORPAGER_BUDGET", options.budget);
-  export_option("TENSORPAGER_BINDING", options.binding);
-  export_option("TENSORPAGER_FUZZ", options.fuzz);
-  if (options.quiet) export_option("TENSORPAGER_QUIET", "1");
   const char* budget = std::getenv("TENSORPAGER_BUDGET");
-  if (budget == nullptr || *budget == '\0')
+  if (options.budget.empty() && (budget == nullptr || *budget == '\0'))
     throw base::InvalidArgument(
         "no budget: write --budget SIZE, as in `tensorpager run --budget 8GiB -- python train.py`");
-  const base::Config config = base::read_config(&std::getenv);
-  check(config);
-
-  const char* inherited = std::getenv("PYTHONPATH");
-  std::string path = (python_package() / "hook").string();
-  if (inherited != nullptr && *inherited != '\0') path += std::string(":") + inherited;
-  export_option("PYTHONPATH", path);
-  preload(config.quiet);
-  unsetenv("TENSORPAGER_OWNER");
-  unsetenv("TENSORPAGER_OWNER_RANK");
-  export_option("TENSORPAGER_RUN", std::to_string(getpid()));
-  forget_statistics(std::getenv("TENSORPAGER_STATS"));
-
-  std::vector<char*> arguments;
-  for (const std::string& word : program) arguments.push_back(const_cast<char*>(word.c_str()));
-  arguments.push_back(nullptr);
-  execvp(arguments[0], arguments.data());
-  const int error = errno;
-  throw base::InvalidArgument("cannot start '" + program[0] + "': " + std::strerror(error) +
-                              "; is it on the PATH, or its virtual environment active?");
+  start_program(options, program);
 }
 
 }  // namespace
@@ -121,12 +30,7 @@ void add_run_command(CLI::App& app, const Program& program) {
   verb->add_option("--budget", options->budget,
                    "Hard limit on tensor memory of each process: 8GiB, 500MB, 25% (of RAM; under torchrun divided by "
                    "the ranks on this machine), unlimited [TENSORPAGER_BUDGET]");
-  verb->add_option(
-      "--spill", options->spill,
-      "Where paged-out bytes go: a directory (default: the temporary directory), or ram [TENSORPAGER_SPILL]");
-  verb->add_option("--binding", options->binding,
-                   "stable: a tensor keeps its address; rebinding: one arena of exactly the budget, as on a GPU "
-                   "[TENSORPAGER_BINDING]");
+  add_session_options(*verb, *options);
   verb->add_option("--stats", options->stats, "Write the statistics to this file at exit, as JSON [TENSORPAGER_STATS]");
   verb->add_option("--fuzz", options->fuzz,
                    "Evict at random at every op, from this seed: a test of Tensorpager, slow [TENSORPAGER_FUZZ]");

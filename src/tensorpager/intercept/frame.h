@@ -5,11 +5,13 @@
 #include <c10/util/Exception.h>
 
 #include <exception>
+#include <optional>
 #include <string>
 
 #include "tensorpager/base/errors.h"
 #include "tensorpager/intercept/tensors.h"
 #include "tensorpager/pager/pin_set.h"
+#include "tensorpager/pager/recorded_op.h"
 #include "tensorpager/pager/shortage.h"
 
 namespace tensorpager::intercept {
@@ -62,10 +64,18 @@ class Frame {
     }
   }
 
+  /// From here to its end the op is recorded. One that Python implements is not: what it calls is.
+  void record(base::EventSink& sink, const base::OpFacts& facts, pager::Touches& touches) {
+    if (pins_.keeps_temporaries()) recorded_.emplace(sink, pins_, facts, touches);
+  }
+
   /// R1: results stay pinned in the op that called this one. False where nobody would keep them.
   bool hands_results_up() const { return pins_.parent() != nullptr && pins_.parent()->keeps_temporaries(); }
-  /// Whether results must be looked at: to hand them up, or because their storages claim their blocks now.
-  bool wants_results() const { return hands_results_up() || g_target.claimed != nullptr; }
+  /// Whether results must be looked at: to hand them up, or because their storages claim their blocks now. Those of a
+  /// factory do so when an op first sees them: until then code past all ops may be filling them, as torch.tensor() does.
+  bool wants_results(bool is_factory) const {
+    return hands_results_up() || (g_target.claimed != nullptr && !is_factory);
+  }
   template <typename Value>
   void take_result(const Value& value) {
     const bool keeps = hands_results_up();
@@ -90,6 +100,7 @@ class Frame {
   }
 
   pager::PinSet pins_;
+  std::optional<pager::RecordedOp> recorded_;
 };
 
 }  // namespace tensorpager::intercept

@@ -3,6 +3,7 @@
 #include <tuple>
 #include <type_traits>
 
+#include "tensorpager/intercept/call_record.h"
 #include "tensorpager/intercept/collectives.h"
 #include "tensorpager/intercept/frame.h"
 #include "tensorpager/intercept/key.h"
@@ -12,20 +13,21 @@ namespace {
 
 using pager::Access;
 
-/// A tensor that the schema writes is a reference to non-const; one that it reads is not.
-template <typename Declared>
-void see_argument(Frame& frame, const std::remove_reference_t<Declared>& argument) {
+/// Calls `visit(tensor, access)` for each tensor. One that the schema writes is a reference to non-const; one that it
+/// reads is not.
+template <typename Declared, typename Visit>
+void visit_argument(const std::remove_reference_t<Declared>& argument, Visit&& visit) {
   using Value = std::remove_cv_t<std::remove_reference_t<Declared>>;
   constexpr bool kWritten = std::is_lvalue_reference_v<Declared> && !std::is_const_v<std::remove_reference_t<Declared>>;
   constexpr Access access = kWritten ? Access::kWrite : Access::kRead;
   if constexpr (std::is_same_v<Value, at::Tensor>) {
-    frame.see(argument, access);
+    visit(argument, access);
   } else if constexpr (std::is_same_v<Value, std::optional<at::Tensor>>) {
-    if (argument.has_value()) frame.see(*argument, access);
+    if (argument.has_value()) visit(*argument, access);
   } else if constexpr (std::is_same_v<Value, at::TensorList>) {
-    for (const at::Tensor& tensor : argument) frame.see(tensor, access);
+    for (const at::Tensor& tensor : argument) visit(tensor, access);
   } else if constexpr (std::is_same_v<Value, at::ITensorListRef>) {
-    for (const at::Tensor& tensor : argument) frame.see(tensor, access);
+    for (const at::Tensor& tensor : argument) visit(tensor, access);
   }
 }
 
@@ -49,6 +51,10 @@ void take_results(Frame& frame, const Result& result) {
   }
 }
 
+template <typename Argument, typename Value = std::remove_cvref_t<Argument>>
+constexpr bool kMayHoldTensor = std::is_same_v<Value, at::Tensor> || std::is_same_v<Value, std::optional<at::Tensor>> ||
+                                std::is_same_v<Value, at::TensorList> || std::is_same_v<Value, at::ITensorListRef>;
+
 template <typename Op, typename Signature>
 struct Kernel;
 
@@ -62,17 +68,30 @@ struct Kernel<Op, Result(Arguments...)> {
     release_finished_collectives();
     g_target.pager->at_op_boundary();
     Frame frame(&room);
-    (see_argument<Arguments>(frame, arguments), ...);
+    const auto see = [&](const at::Tensor& tensor, Access access) { frame.see(tensor, access); };
+    (visit_argument<Arguments>(arguments, see), ...);
     const auto describe = [&] {
       std::vector<at::TensorBase> tensors;
       (collect(tensors, arguments), ...);
       return describe_call(Op::name, tensors);
     };
-    decltype(auto) result = frame.run(
-        [&]() -> decltype(auto) { return Op::redispatch(after_key(keys), std::forward<Arguments>(arguments)...); },
-        describe);
-    if (frame.wants_results()) take_results(frame, result);
+    const auto run = [&]() -> decltype(auto) {
+      if (base::EventSink* const sink = g_target.pager->sink()) [[unlikely]]
+        record(*sink, frame, arguments...);
+      return Op::redispatch(after_key(keys), std::forward<Arguments>(arguments)...);
+    };
+    decltype(auto) result = frame.run(run, describe);
+    if (frame.wants_results(!(kMayHoldTensor<Arguments> || ...))) take_results(frame, result);
     return static_cast<Result>(result);
+  }
+
+  [[gnu::noinline, gnu::cold]] static void record(base::EventSink& sink, Frame& frame,
+                                                  const std::remove_reference_t<Arguments>&... arguments) {
+    static const OpInfo& info = op_info(c10::Dispatcher::singleton().findSchemaOrThrow(Op::name, Op::overload_name));
+    CallRecord call;
+    const auto add = [&](const at::Tensor& tensor, Access access) { call.add(tensor, access); };
+    (visit_argument<Arguments>(arguments, add), ...);
+    call.tell(sink, frame, info);
   }
 };
 

@@ -4,6 +4,7 @@
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/library.h>
 
+#include "tensorpager/intercept/call_record.h"
 #include "tensorpager/intercept/collectives.h"
 #include "tensorpager/intercept/fallthrough.h"
 #include "tensorpager/intercept/frame.h"
@@ -39,13 +40,15 @@ void run_boxed(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::j
   for (const OpInfo::Argument& argument : info.tensor_arguments)
     frame.see((*stack)[first + argument.index], argument.access);
   const auto run = [&] {
+    if (base::EventSink* const sink = g_target.pager->sink()) [[unlikely]]
+      record_boxed(*sink, frame, info, torch::jit::last(*stack, info.arguments));
     if (info.collective) [[unlikely]]
       run_collective(op, info, keys, stack);
     else
       op.redispatchBoxed(after_key(keys), stack);
   };
   frame.run(run, [&] { return describe(info, *stack, first); });
-  if (info.returns_tensors && frame.wants_results())
+  if (info.returns_tensors && frame.wants_results(info.tensor_arguments.empty()))
     for (const c10::IValue& result : torch::jit::last(*stack, info.returns)) frame.take_result(result);
   release_finished_collectives();  // this op may have waited for one
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "tensorpager/intercept/call_record.h"
 #include "tensorpager/intercept/collectives.h"
 #include "tensorpager/intercept/frame.h"
 #include "tensorpager/intercept/key.h"
@@ -76,7 +77,12 @@ bool run_in_parts(const c10::OperatorHandle& op, const OpInfo& info, c10::Dispat
     Frame frame(&info.room);
     for (const OpInfo::Argument& argument : info.tensor_arguments)
       frame.see(part_stack[argument.index], argument.access);
-    frame.run([&] { op.redispatchBoxed(after_key(keys), &part_stack); }, describe);
+    const auto run = [&] {
+      if (base::EventSink* const sink = g_target.pager->sink()) [[unlikely]]
+        record_boxed(*sink, frame, info, part_stack);
+      op.redispatchBoxed(after_key(keys), &part_stack);
+    };
+    frame.run(run, describe);
   }
   return true;
 }

@@ -1,5 +1,6 @@
 #include "tensorpager/intercept/op_info.h"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <memory>
@@ -51,6 +52,21 @@ bool is_python_op(const c10::OperatorHandle& op) {
   return op.dumpState().find(".py:") != std::string::npos;
 }
 
+/// By torch's own tag, or because it takes a generator.
+bool is_random(const c10::OperatorHandle& op) {
+  const auto& arguments = op.schema().arguments();
+  return op.hasTag(at::Tag::nondeterministic_seeded) ||
+         std::any_of(arguments.begin(), arguments.end(), [](const c10::Argument& argument) {
+           return argument.type()->str().find("Generator") != std::string::npos;
+         });
+}
+
+/// aten::_foreach_add_, aten::_fused_adam_, aten::_amp_foreach_...
+bool works_on_lists(const std::string& name) {
+  return name.find("::_foreach_") != std::string::npos || name.find("::_fused_") != std::string::npos ||
+         name.find("::_amp_foreach_") != std::string::npos;
+}
+
 OpInfo* make_info(const c10::OperatorHandle& op) {
   const c10::FunctionSchema& schema = op.schema();
   auto made = std::make_unique<OpInfo>();
@@ -66,6 +82,9 @@ OpInfo* make_info(const c10::OperatorHandle& op) {
           {i, is_written(argument) || is_scratch(schema, argument) ? Access::kWrite : Access::kRead});
   }
   for (const auto& result : schema.returns()) info.returns_tensors |= may_hold_tensor(result.type());
+  info.random = is_random(op);
+  info.list = works_on_lists(schema.name());
+  info.arithmetic = arithmetic_of(schema.name());
   info.collective = is_collective(schema);
   info.list_op = is_list_op(schema);
   // A collective has kernels in Python for fake tensors, and keeps what it allocates in C++.

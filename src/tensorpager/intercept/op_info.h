@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "tensorpager/intercept/op_work.h"
 #include "tensorpager/pager/block.h"
 #include "tensorpager/pager/pin_set.h"
 
@@ -24,6 +25,9 @@ struct OpInfo {
   std::uint32_t arguments = 0;
   std::uint32_t returns = 0;
   bool returns_tensors = false;
+  bool random = false;  // draws from a generator
+  bool list = false;    // works on lists of tensors: foreach, fused
+  Arithmetic arithmetic = Arithmetic::kNone;
   bool list_op = false;                                        // may be run in parts (R6)
   bool collective = false;                                     // goes on after it returned (R4)
   pager::Temporaries temporaries = pager::Temporaries::kKeep;  // kLetGo: Python implements it

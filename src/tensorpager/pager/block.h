@@ -34,6 +34,7 @@ inline constexpr std::uint64_t kPinMask = kExport - 1;
 struct Block {
   std::atomic<std::uint64_t> word{0};
   std::atomic<std::uint64_t> last_use{0};  // op index
+  std::uint64_t number = 0;                // in the order of births; no two blocks of a process have one
   std::byte* data = nullptr;               // null while absent under the rebinding binding
   void* holder = nullptr;                  // the storage that claimed it (rebinding)
   base::Bytes size;                        // bytes the program asked for

@@ -1,5 +1,7 @@
 #include "tensorpager/pager/pager.h"
 
+#include <algorithm>
+#include <chrono>
 #include <new>
 
 #include "tensorpager/arena/mappings.h"
@@ -54,6 +56,18 @@ void Pager::stop() {
   page_all_in();
 }
 
+void Pager::set_sink(base::EventSink* sink) {
+  const Lock lock(*this);
+  if (sink != nullptr) {
+    std::vector<const Block*> blocks(absent_.begin(), absent_.end());
+    for (std::size_t i = 0; i < policy_->size(); ++i) blocks.push_back(policy_->at(i));
+    std::ranges::sort(blocks, {}, &Block::number);
+    for (const Block* block : blocks) sink->block_born(0, {block->number, block->size, block->charged});
+    sink->slab_grew(ledger_.slabs());
+  }
+  sink_ = sink;
+}
+
 /// For what is held from an earlier session.
 void Pager::fit_into_budget() {
   for (Block* block : binding_.set_limit(ledger_.budget()))
@@ -79,9 +93,13 @@ Block& Pager::create_once(Bytes size) {
   block->last_use = clock_.load(std::memory_order_relaxed);
   PinSet* holder = t_state.top;
   const bool held = holder != nullptr && holder->keeps_temporaries();
+  base::EventSink* const sink = this->sink();
   {
+    const auto begin = sink != nullptr ? std::chrono::steady_clock::now() : std::chrono::steady_clock::time_point();
     const Lock lock(*this);
     make_place({.bytes = block->charged, .keep_whole = holder != nullptr ? holder->expected_room() : Bytes(0)});
+    if (sink != nullptr) t_state.making_room += std::chrono::steady_clock::now() - begin;
+    block->number = ++births_;
     block->data = binding_.acquire(block->charged, ledger_.pool_allowance(block->charged));
     settle_pool();
     ledger_.born(block->charged);
@@ -96,6 +114,7 @@ Block& Pager::create_once(Bytes size) {
     space_.set_owner(block->data, block.get());
     note_curve();
   }
+  if (sink != nullptr) sink->block_born(t_state.recorded_op, {block->number, block->size, block->charged});
   records_.fetch_add(1, std::memory_order_relaxed);
   t_state.created += block->charged.count();
   if (held) {
@@ -107,6 +126,7 @@ Block& Pager::create_once(Bytes size) {
 }
 
 void Pager::destroy(Block& block) noexcept {
+  if (base::EventSink* const sink = this->sink()) sink->block_died(t_state.recorded_op, block.number);
   const Lock lock(*this);
   const std::uint64_t word = block.state();
   const bool resident = (word & kAbsent) == 0;
@@ -145,6 +165,7 @@ std::byte* Pager::acquire_slab_chunk_once(Bytes size) {
   ledger_.born_in_slab(size);
   note_unevictable();
   note_curve();
+  if (base::EventSink* const sink = this->sink()) sink->slab_grew(ledger_.slabs());
   return chunk;
 }
 
@@ -300,10 +321,13 @@ void Pager::before_fork() {
 void Pager::after_fork(bool in_child) {
   if (tier_) tier_->after_fork(in_child);
   t_state.in_pager = false;
-  if (in_child)
+  if (in_child) {
     ::new (&mutex_) std::mutex;
-  else
+    sink_ = nullptr;  // its lock may be held by a thread that is not here
+    t_state.recorded_op = 0;
+  } else {
     mutex_.unlock();
+  }
 }
 
 }  // namespace tensorpager::pager

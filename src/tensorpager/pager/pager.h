@@ -19,6 +19,7 @@
 #include "tensorpager/arena/ledger.h"
 #include "tensorpager/base/bytes.h"
 #include "tensorpager/base/errors.h"
+#include "tensorpager/base/event_sink.h"
 #include "tensorpager/pager/binding.h"
 #include "tensorpager/pager/block.h"
 #include "tensorpager/pager/curve.h"
@@ -50,6 +51,13 @@ class Pager {
   void start(const Options& options, std::unique_ptr<transfer::Engine> tier);
   /// Ends it: pages everything in and lifts the budget. Throws IoError if bytes cannot be read back.
   void stop();
+
+  /// Tells all that happens to this sink from now on, beginning with the blocks there are; null: to nobody. It must
+  /// live for ever, as ops of other threads may be in it.
+  void set_sink(base::EventSink* sink);
+  base::EventSink* sink() const { return sink_.load(std::memory_order_acquire); }
+  /// What a block of `size` bytes is charged.
+  base::Bytes charge_for(base::Bytes size) const { return binding_.charge_for(size); }
 
   /// Called where a request does not fit, with no lock held: lets go of pins, waiting for whoever has them if it must,
   /// and says whether another try is worth while. Set once, before the first session.
@@ -195,12 +203,14 @@ class Pager {
   std::uint64_t fuzz_evictions_ = 0;
   std::uint64_t witness_ops_ = 0;
   std::uint64_t export_bytes_ = 0;
+  std::uint64_t births_ = 0;                   // blocks ever made
   std::atomic<std::uint64_t> clock_{0};        // op index; goes on from session to session, as last uses do
   std::uint64_t first_op_ = 0;                 // the clock at the start of this session
   std::atomic<std::uint64_t> floor_{0};        // bytes
   std::atomic<std::uint64_t> unevictable_{0};  // bytes in slabs and exports
   std::atomic<std::uint64_t> records_{0};
   std::atomic<bool> boundary_work_{false};
+  std::atomic<base::EventSink*> sink_{nullptr};
 };
 
 }  // namespace tensorpager::pager

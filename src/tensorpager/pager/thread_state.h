@@ -1,6 +1,7 @@
 // What the pager keeps of each thread. Plain data, so that reaching it costs one instruction.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 
 namespace tensorpager::pager {
@@ -12,7 +13,9 @@ struct ThreadState {
   // Bytes in blocks whose first pin is this thread's. Where threads share blocks, the last pin may be another's: exact
   // again from each outermost op on.
   std::int64_t pinned = 0;
-  std::uint64_t created = 0;  // bytes in blocks that this thread ever created
+  std::uint64_t created = 0;                // bytes in blocks that this thread ever created
+  std::uint64_t recorded_op = 0;            // ticket of the recorded op that runs on this thread; 0: none
+  std::chrono::nanoseconds making_room{0};  // within it, for blocks that it makes
   const void* last_fault = nullptr;
   std::uint32_t last_mended = 0;   // Block::mended at that fault
   std::uint32_t same_faults = 0;   // faults in a row at that address that nobody mended

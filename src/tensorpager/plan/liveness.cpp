@@ -70,7 +70,7 @@ void Liveness::read_ops(const trace::Trace& trace) {
 
 void Liveness::add_up(const trace::Trace& trace) {
   std::uint64_t large = 0;
-  std::uint64_t small = 0;
+  std::uint64_t small = trace.slab.count();
   const auto account = [&](StorageId id) -> std::uint64_t& { return life(id).pageable ? large : small; };
   for (std::uint32_t i = 0; i < lives_.size(); ++i) {
     if (lives_[i].entry) account(StorageId{i}) += lives_[i].bytes;

@@ -2,7 +2,7 @@
 // two budgets that follow: need, and floor.
 //
 // Storages and temporaries below base::kMinPagedBytes are never evicted. They have one region of their own, as large as
-// they ever are together, which counts at every op.
+// they ever are together with the trace's slab, which counts at every op.
 #pragma once
 
 #include <cstdint>

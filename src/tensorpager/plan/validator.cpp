@@ -14,7 +14,8 @@ constexpr std::size_t kMaxViolations = 100;
 
 class Walk {
  public:
-  Walk(const trace::Trace& trace, const Plan& plan) : trace_(trace), plan_(plan), storages_(trace.storages.size()) {}
+  Walk(const trace::Trace& trace, const Plan& plan)
+      : trace_(trace), plan_(plan), storages_(trace.storages.size()), small_(trace.slab.count()) {}
 
   std::vector<std::string> run() {
     if (plan_.ops != trace_.ops.size()) {

@@ -19,6 +19,7 @@
 #include "tensorpager/memory/torch_storages.h"
 #include "tensorpager/pager/lru_policy.h"
 #include "tensorpager/session/system_calls.h"
+#include "tensorpager/session/trace_file.h"
 #include "tensorpager/transfer/engine.h"
 
 namespace tensorpager::session {
@@ -68,6 +69,7 @@ void after_fork_in_parent() {
 void after_fork_in_child() {
   g_slabs->reset_locks_in_child();
   g_pager->after_fork(true);
+  Session::get().stop_recording();  // the parent's goes on; its lock may be held here by nobody
 }
 
 }  // namespace
@@ -110,6 +112,11 @@ void Session::enable(const base::Config& config) {
   serves_faults_ = !rebinds() || config.fuzz.has_value();
   if (serves_faults_) memory::install_fault_handler(parts_->pager);
   intercept::forget_foreign();
+  trace_class_ = config.trace_class;
+  if (!config.trace.empty()) {
+    recorder_ = std::make_unique<trace::Recorder>(parts_->pager.charge_for(base::Bytes(1)));
+    parts_->pager.set_sink(recorder_.get());
+  }
   intercept::set_active(true);
   parts_->allocator.install();
   intercept::enter_thread();
@@ -120,6 +127,7 @@ void Session::enable(const base::Config& config) {
 void Session::disable() {
   if (!active_) return;
   last_ = report_now();
+  stop_recording();
   parts_->allocator.uninstall();
   parts_->pager.stop();
   intercept::set_active(false);
@@ -136,6 +144,20 @@ void Session::release_collectives() { intercept::release_finished_collectives();
 
 void Session::reinstall_fault_handler() {
   if (active_ && serves_faults_) memory::install_fault_handler(parts_->pager);
+}
+
+void Session::hint(base::Hint hint) {
+  if (records()) recorder_->hint(hint);
+}
+
+void Session::stop_recording() {
+  if (recorder_ == nullptr) return;
+  parts_->pager.set_sink(nullptr);
+  static_cast<void>(recorder_.release());  // leaked: other threads may be in it
+}
+
+std::string Session::write_trace(const std::string& path) {
+  return recorder_ != nullptr ? write_trace_file(recorder_->stream(), path, trace_class_) : std::string();
 }
 
 Session::Report Session::report_now() {

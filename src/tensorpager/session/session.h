@@ -2,6 +2,7 @@
 // because storages, threads and exit handlers may outlive everything that could destroy them.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,7 @@
 #include "tensorpager/pager/curve.h"
 #include "tensorpager/pager/pager.h"
 #include "tensorpager/pager/statistics.h"
+#include "tensorpager/trace/recorder.h"
 
 namespace tensorpager::session {
 
@@ -34,6 +36,15 @@ class Session {
   void release_collectives();
   /// Puts our fault handler in front again after something replaced it.
   void reinstall_fault_handler();
+
+  /// Whether the ops of this session are recorded.
+  bool records() const { return active_ && recorder_ != nullptr; }
+  void hint(base::Hint hint);
+  /// Records nothing more, and forgets what was.
+  void stop_recording();
+  /// Writes a trace of what was recorded to `path`; what there was, for people. Empty where nothing is recorded. Throws
+  /// IoError.
+  std::string write_trace(const std::string& path);
 
   struct Report {
     std::string binding;  // stable or rebinding
@@ -62,6 +73,8 @@ class Session {
   bool serves_faults_ = false;  // rebinding: only to count writes that no op announced, under the fuzzer
   double started_ = 0;
   std::string spill_;
+  std::unique_ptr<trace::Recorder> recorder_;
+  std::uint64_t trace_class_ = 1;
   Report last_;
 };
 

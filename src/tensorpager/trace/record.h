@@ -12,14 +12,14 @@
 #include <vector>
 
 #include "tensorpager/base/bytes.h"
+#include "tensorpager/base/event_sink.h"
 
 namespace tensorpager::trace {
 
 enum class StorageId : std::uint32_t {};
 constexpr std::uint32_t index(StorageId id) { return static_cast<std::uint32_t>(id); }
 
-/// What the arithmetic of an op is done in; machines differ in their speed at each.
-enum class Precision : std::uint8_t { kFloat32, kBfloat16, kFloat16, kFloat64 };
+using base::Precision;
 
 struct Storage {
   base::Bytes bytes = {};                      // as asked for, before rounding to the granule
@@ -46,6 +46,7 @@ struct Op {
 
 struct Trace {
   base::Bytes granule = base::kPage;   // what a block's size is rounded up to; a power of two
+  base::Bytes slab = {};               // charged all the time for what is too small to be listed as storages
   std::vector<Storage> storages = {};  // by StorageId
   std::vector<Op> ops = {};            // by op index
 };

@@ -33,13 +33,15 @@ class TraceReader {
     while (records_.next()) {
       if (records_.type() == "granule")
         read_granule();
+      else if (records_.type() == "slab")
+        read_slab();
       else if (records_.type() == "storage")
         read_storage();
       else if (records_.type() == "op")
         read_op();
       else
-        records_.fail("record",
-                      "'" + std::string(records_.type().substr(0, 40)) + "' is none of granule, storage, op, end");
+        records_.fail("record", "'" + std::string(records_.type().substr(0, 40)) +
+                                    "' is none of granule, slab, storage, op, end");
       records_.finish_record();
     }
     if (trace_.ops.empty()) records_.fail("end", "there is no op");
@@ -59,6 +61,11 @@ class TraceReader {
     if (granule == 0 || (granule & (granule - 1)) != 0) records_.fail("granule", "is not a power of two");
     if (!trace_.storages.empty()) records_.fail("granule", "must come before the storages");
     trace_.granule = base::Bytes(granule);
+  }
+
+  void read_slab() {
+    if (!trace_.storages.empty()) records_.fail("slab", "must come before the storages");
+    trace_.slab = base::Bytes(records_.word_number("slab", kMaxBytes));
   }
 
   void read_storage() {
@@ -158,6 +165,7 @@ Trace read_trace_file(const std::string& path) {
 std::string write_trace(const Trace& trace) {
   std::string text = std::string(kKind) + " " + std::to_string(kVersion) + "\n";
   text += "granule " + std::to_string(trace.granule.count()) + "\n";
+  if (trace.slab > base::Bytes(0)) text += "slab " + std::to_string(trace.slab.count()) + "\n";
   for (std::size_t i = 0; i < trace.storages.size(); ++i) {
     const Storage& storage = trace.storages[i];
     text += "storage " + std::to_string(i) + " bytes=" + std::to_string(storage.bytes.count());

@@ -1,0 +1,73 @@
+// `tensorpager machine`: the machines that plans can be made for, or this one, measured.
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+
+#include "tensorpager/base/config.h"
+#include "tensorpager/base/errors.h"
+#include "tensorpager/base/records.h"
+#include "tensorpager/cli/command.h"
+#include "tensorpager/cli/machine_measure.h"
+#include "tensorpager/plan/machine_io.h"
+
+namespace tensorpager::cli {
+namespace {
+
+struct MachineOptions {
+  std::string name, output, spill;
+  bool measure = false;
+};
+
+void print_names() {
+  for (const std::string& name : plan::machine_names()) {
+    const plan::Machine machine = plan::named_machine(name);
+    std::printf("%-12s %s; page-outs %.1f GB/s, page-ins %.1f GB/s\n", name.c_str(),
+                base::format_bytes(machine.memory).c_str(), machine.out.fastest() / 1e9, machine.in.fastest() / 1e9);
+  }
+}
+
+plan::Machine measure(const MachineOptions& options) {
+  const std::string spill = options.spill.empty() ? base::read_config(&std::getenv).spill : options.spill;
+  const Measured measured = measure_machine(spill.empty() ? base::default_spill_directory(&std::getenv) : spill);
+  std::fprintf(
+      stderr,
+      "tensorpager: %s: out %.2f GB/s, latency %.0f us; in %.2f GB/s, latency %.0f us; copies in memory %.2f GB/s\n",
+      measured.tier.c_str(), measured.machine.out.fastest() / 1e9,
+      static_cast<double>(measured.machine.out.latency.count()) / 1e3, measured.machine.in.fastest() / 1e9,
+      static_cast<double>(measured.machine.in.latency.count()) / 1e3, measured.copy_rate / 1e9);
+  return measured.machine;
+}
+
+void show(const MachineOptions& options) {
+  if (options.measure && !options.name.empty())
+    throw base::InvalidArgument("write --measure or the name of a machine, not both");
+  if (!options.measure && options.name.empty()) {
+    if (!options.output.empty())
+      throw base::InvalidArgument("nothing to write to " + options.output +
+                                  ": write --measure or the name of a machine");
+    print_names();
+    return;
+  }
+  const std::string text = plan::write_machine(options.measure ? measure(options) : plan::find_machine(options.name));
+  if (options.output.empty())
+    std::printf("%s", text.c_str());
+  else
+    base::write_whole_file(options.output, text);
+}
+
+}  // namespace
+
+void add_machine_command(CLI::App& app, const Program&) {
+  auto options = std::make_shared<MachineOptions>();
+  CLI::App* verb = app.add_subcommand("machine", "List the machines that plans are made for, or measure this one");
+  verb->add_option("name", options->name, "A machine of the list, or a machine file: print it as a machine file");
+  verb->add_flag("--measure", options->measure, "Time this machine's page-outs and page-ins, for a few seconds");
+  verb->add_option("--spill", options->spill,
+                   "Where they go: a directory (default: the temporary directory), or ram [TENSORPAGER_SPILL]");
+  verb->add_option("-o,--output", options->output, "Write the machine file there");
+  verb->footer("Example:\n  tensorpager machine --measure -o here.machine");
+  verb->callback([options] { show(*options); });
+}
+
+}  // namespace tensorpager::cli

@@ -1,0 +1,30 @@
+// What one call does, gathered from its arguments for whoever records ops: a second look at them that is only taken
+// while there is such a one.
+#pragma once
+
+#include <vector>
+
+#include "tensorpager/intercept/frame.h"
+#include "tensorpager/intercept/op_info.h"
+#include "tensorpager/pager/recorded_op.h"
+
+namespace tensorpager::intercept {
+
+class CallRecord {
+ public:
+  void add(const at::TensorBase& tensor, pager::Access access);
+  void add(const c10::IValue& value, pager::Access access);
+
+  /// Tells the sink, and the frame that the op is recorded. `arguments`: of a boxed call.
+  void tell(base::EventSink& sink, Frame& frame, const OpInfo& info, c10::ArrayRef<c10::IValue> arguments = {});
+
+ private:
+  pager::Touches touches_;
+  std::vector<at::TensorBase> tensors_;
+  base::Bytes moved_;
+};
+
+/// The record of a call whose arguments lie in `arguments`.
+void record_boxed(base::EventSink& sink, Frame& frame, const OpInfo& info, c10::ArrayRef<c10::IValue> arguments);
+
+}  // namespace tensorpager::intercept

@@ -1,0 +1,43 @@
+#include "tensorpager/session/trace_file.h"
+
+#include "tensorpager/base/records.h"
+#include "tensorpager/plan/liveness.h"
+#include "tensorpager/trace/trace_io.h"
+#include "tensorpager/trace/windows.h"
+
+namespace tensorpager::session {
+namespace {
+
+constexpr std::size_t kMostTold = 8;  // classes; a line is to be read
+
+std::string describe(const trace::WindowClass& one) {
+  const plan::Liveness liveness(one.trace);
+  return std::to_string(one.windows.size()) + (one.windows.size() == 1 ? " window of " : " windows of ") +
+         std::to_string(one.trace.ops.size()) + " ops (need " + base::format_bytes(liveness.need()) + ", floor " +
+         base::format_bytes(liveness.floor()) + ")";
+}
+
+}  // namespace
+
+std::string write_trace_file(const trace::Stream& stream, const std::string& path, std::uint64_t number) {
+  const std::vector<trace::WindowClass> classes = trace::classify_windows(stream);
+  if (classes.empty())
+    return path + ": nothing written: no window in " + std::to_string(stream.ops.size()) +
+           " ops, as the storages alive are never again those alive before; try more steps, at least 4, and storages "
+           "of 16 KiB and more";
+  std::string text = path + ": ";
+  if (number > classes.size())
+    text += "nothing written: there is no class " + std::to_string(number) + "; ";
+  else
+    base::write_whole_file(path, trace::write_trace(classes[number - 1].trace));
+  text += std::to_string(classes.size()) + (classes.size() == 1 ? " class: " : " classes: ");
+  for (std::size_t i = 0; i < std::min(classes.size(), kMostTold); ++i) {
+    text += i == 0 ? "" : ", ";
+    text += describe(classes[i]);
+    if (i + 1 == number) text += " (written)";
+  }
+  if (classes.size() > kMostTold) text += ", " + std::to_string(classes.size() - kMostTold) + " more";
+  return text;
+}
+
+}  // namespace tensorpager::session

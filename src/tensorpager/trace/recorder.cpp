@@ -1,0 +1,181 @@
+#include "tensorpager/trace/recorder.h"
+
+#include <algorithm>
+
+namespace tensorpager::trace {
+
+using base::Bytes;
+
+Recorder::Op* Recorder::find(Ticket op) {
+  return op >= first_ && op < first_ + ops_.size() ? &ops_[op - first_] : nullptr;
+}
+
+Recorder::Ticket Recorder::append(const base::OpFacts& facts) {
+  if (ops_.size() >= 2 * most_ops_) forget_oldest();
+  ops_.push_back({.facts = facts,
+                  .touched = {},
+                  .births = {},
+                  .deaths = {},
+                  .temporary = {},
+                  .time = {},
+                  .slab = slab_,
+                  .optimizer_step = optimizers_ > 0 ? optimizer_steps_ : 0,
+                  .steps_before = marked_steps_,
+                  .open = true});
+  return first_ + ops_.size() - 1;
+}
+
+Recorder::Ticket Recorder::op_begins(const base::OpFacts& facts, std::span<const base::Touch> touched) noexcept {
+  const std::lock_guard lock(mutex_);
+  const Ticket ticket = append(facts);
+  ops_.back().touched.assign(touched.begin(), touched.end());
+  return ticket;
+}
+
+void Recorder::op_touches(Ticket op, std::span<const base::Touch> touched) noexcept {
+  const std::lock_guard lock(mutex_);
+  if (Op* found = find(op)) found->touched.insert(found->touched.end(), touched.begin(), touched.end());
+}
+
+void Recorder::op_ends(Ticket ticket, std::chrono::nanoseconds took) noexcept {
+  const std::lock_guard lock(mutex_);
+  Op* op = find(ticket);
+  if (op == nullptr) return;
+  settle_temporaries(*op, ticket);
+  op->time = took;
+  op->slab = slab_;
+  op->open = false;
+  const bool is_empty = op->touched.empty() && op->births.empty() && op->deaths.empty() && op->temporary == Bytes(0);
+  if (!is_empty || op != &ops_.back()) return;
+  ops_.pop_back();
+  if (!ops_.empty()) ops_.back().time += took;
+}
+
+void Recorder::block_born(Ticket ticket, const base::NewBlock& block) noexcept {
+  const std::lock_guard lock(mutex_);
+  if (Op* op = find(ticket)) {
+    op->births.push_back(block);
+    changes_[ticket].push_back({block.number, block.charged, true});
+    return;
+  }
+  append({.name = "outside"});
+  ops_.back().births.push_back(block);
+  ops_.back().open = false;
+}
+
+void Recorder::block_died(Ticket ticket, std::uint64_t number) noexcept {
+  const std::lock_guard lock(mutex_);
+  if (Op* op = find(ticket)) {
+    const auto birth = std::find_if(op->births.rbegin(), op->births.rend(),
+                                    [&](const base::NewBlock& one) { return one.number == number; });
+    if (birth != op->births.rend()) {
+      changes_[ticket].push_back({number, birth->charged, false});
+      op->births.erase(std::next(birth).base());
+      return;
+    }
+  }
+  if (ops_.empty())
+    alive_before_.erase(number);
+  else
+    ops_.back().deaths.push_back(number);
+}
+
+/// The most that blocks took at one time which are dead by now.
+void Recorder::settle_temporaries(Op& op, Ticket ticket) {
+  const auto changes = changes_.extract(ticket);
+  if (changes.empty()) return;
+  Bytes now;
+  for (const Change& change : changes.mapped()) {
+    const bool lives_on = std::any_of(op.births.begin(), op.births.end(),
+                                      [&](const base::NewBlock& one) { return one.number == change.number; });
+    if (lives_on) continue;
+    now = change.is_birth ? now + change.charged : now - change.charged;
+    op.temporary = std::max(op.temporary, now);
+  }
+}
+
+void Recorder::slab_grew(Bytes slab) noexcept {
+  const std::lock_guard lock(mutex_);
+  slab_ = slab;
+}
+
+void Recorder::hint(base::Hint hint) noexcept {
+  const std::lock_guard lock(mutex_);
+  switch (hint) {
+    case base::Hint::kOptimizerBegins:
+      optimizer_steps_ += optimizers_++ == 0 ? 1 : 0;
+      return;
+    case base::Hint::kOptimizerEnds:
+      optimizers_ -= optimizers_ > 0 ? 1 : 0;
+      return;
+    case base::Hint::kStepEnds:
+      ++marked_steps_;
+      return;
+  }
+}
+
+void Recorder::forget_oldest() {
+  for (std::size_t i = 0; i < most_ops_ && !ops_.front().open; ++i) {
+    const Op& op = ops_.front();
+    for (const base::NewBlock& block : op.births)
+      alive_before_[block.number] = {block.size, op.facts.name, op.facts.backward};
+    for (const std::uint64_t number : op.deaths) alive_before_.erase(number);
+    ops_.pop_front();
+    ++first_;
+  }
+}
+
+Stream Recorder::stream() const {
+  const std::lock_guard lock(mutex_);
+  Stream stream{.granule = granule_, .storages = {}, .ops = {}};
+  std::unordered_map<std::uint64_t, std::size_t> places;
+  const auto add = [&](std::uint64_t number, const StreamStorage& storage) {
+    places[number] = stream.storages.size();
+    stream.storages.push_back(storage);
+  };
+  std::vector<std::uint64_t> before;
+  before.reserve(alive_before_.size());
+  for (const auto& [number, origin] : alive_before_) before.push_back(number);
+  std::sort(before.begin(), before.end());
+  for (const std::uint64_t number : before) {
+    const Origin& origin = alive_before_.at(number);
+    add(number, {.bytes = origin.bytes, .maker = origin.maker, .from_backward = origin.from_backward});
+  }
+  for (const Op& op : ops_) {
+    if (op.open) break;
+    const std::size_t at = stream.ops.size();
+    StreamOp& made = stream.ops.emplace_back(StreamOp{.facts = op.facts,
+                                                      .touched = {},
+                                                      .births = {},
+                                                      .deaths = {},
+                                                      .temporary = op.temporary,
+                                                      .time = op.time,
+                                                      .slab = op.slab,
+                                                      .optimizer_step = op.optimizer_step,
+                                                      .steps_before = op.steps_before});
+    // Each storage once. One that another thread's op makes later in the order, or that died as a temporary, is none.
+    for (const base::Touch& touch : op.touched) {
+      const auto place = places.find(touch.block);
+      if (place == places.end()) continue;
+      const auto same = std::find_if(made.touched.begin(), made.touched.end(),
+                                     [&](const StreamTouch& one) { return one.storage == place->second; });
+      if (same == made.touched.end())
+        made.touched.push_back({place->second, touch.written});
+      else
+        same->written |= touch.written;
+    }
+    for (const base::NewBlock& block : op.births) {
+      made.births.push_back(stream.storages.size());
+      add(block.number, {.bytes = block.size, .born = at, .maker = op.facts.name, .from_backward = op.facts.backward});
+    }
+    for (const std::uint64_t number : op.deaths) {
+      const auto place = places.find(number);
+      if (place == places.end()) continue;
+      made.deaths.push_back(place->second);
+      stream.storages[place->second].died = at;
+    }
+  }
+  return stream;
+}
+
+}  // namespace tensorpager::trace

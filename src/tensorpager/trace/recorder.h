@@ -1,0 +1,85 @@
+// Turns what happens in a session into a stream of ops, in the order in which ops began.
+//
+// - An op that touches, makes and frees no block is none of the stream: its time is added to the op before it. So
+//   metadata, logging and loops over small tensors leave no mark.
+// - What an op's kernel calls in turn is part of the op. A block that an op makes and that dies before the op ends is
+//   temporary: of these only the largest sum at one time is kept.
+// - A block that is born outside any op is born by an op of its own, `outside`.
+// - A block that dies between two ops, or while several run, dies after the one that began last.
+//
+// Of a long run the last ops are kept. Thread-safe: one lock, held for a few instructions.
+#pragma once
+
+#include <deque>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "tensorpager/base/event_sink.h"
+#include "tensorpager/trace/stream.h"
+
+namespace tensorpager::trace {
+
+class Recorder final : public base::EventSink {
+ public:
+  /// Some hundred training steps of a large model; about 60 MB.
+  static constexpr std::size_t kMostOps = std::size_t{1} << 18;
+
+  /// Keeps at least the last `most_ops` ops, at most twice as many.
+  explicit Recorder(base::Bytes granule, std::size_t most_ops = kMostOps) : granule_(granule), most_ops_(most_ops) {}
+
+  Ticket op_begins(const base::OpFacts& facts, std::span<const base::Touch> touched) noexcept override;
+  void op_touches(Ticket op, std::span<const base::Touch> touched) noexcept override;
+  void op_ends(Ticket op, std::chrono::nanoseconds took) noexcept override;
+  void block_born(Ticket op, const base::NewBlock& block) noexcept override;
+  void block_died(Ticket op, std::uint64_t number) noexcept override;
+  void slab_grew(base::Bytes slab) noexcept override;
+  void hint(base::Hint hint) noexcept override;
+
+  /// The ops so far that have ended, up to the first that has not.
+  Stream stream() const;
+
+ private:
+  struct Op {
+    base::OpFacts facts;
+    std::vector<base::Touch> touched;
+    std::vector<base::NewBlock> births;
+    std::vector<std::uint64_t> deaths;
+    base::Bytes temporary;
+    std::chrono::nanoseconds time{0};
+    base::Bytes slab;
+    std::uint32_t optimizer_step = 0;
+    std::uint32_t steps_before = 0;
+    bool open = false;
+  };
+  /// A birth or a death of a block that an open op made.
+  struct Change {
+    std::uint64_t number;
+    base::Bytes charged;
+    bool is_birth;
+  };
+  struct Origin {
+    base::Bytes bytes;
+    std::string_view maker;
+    bool from_backward;
+  };
+
+  Op* find(Ticket op);
+  Ticket append(const base::OpFacts& facts);
+  void settle_temporaries(Op& op, Ticket ticket);
+  void forget_oldest();
+
+  const base::Bytes granule_;
+  const std::size_t most_ops_;
+  mutable std::mutex mutex_;
+  std::deque<Op> ops_;
+  Ticket first_ = 1;                                         // of ops_.front()
+  std::unordered_map<std::uint64_t, Origin> alive_before_;   // the first op
+  std::unordered_map<Ticket, std::vector<Change>> changes_;  // of open ops
+  base::Bytes slab_;
+  std::uint32_t optimizer_steps_ = 0;
+  std::uint32_t optimizers_ = 0;  // under way
+  std::uint32_t marked_steps_ = 0;
+};
+
+}  // namespace tensorpager::trace

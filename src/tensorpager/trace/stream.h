@@ -1,0 +1,52 @@
+// What a program did, op by op, before it is known where its windows begin: the same as a trace, but for storages that
+// may live from before the first op to after the last.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tensorpager/base/bytes.h"
+#include "tensorpager/base/event_sink.h"
+
+namespace tensorpager::trace {
+
+struct StreamStorage {
+  static constexpr std::size_t kBefore = std::numeric_limits<std::size_t>::max();  // born before the first op
+  static constexpr std::size_t kNever = kBefore;                                   // alive after the last
+
+  base::Bytes bytes = {};
+  std::size_t born = kBefore;   // op
+  std::size_t died = kNever;    // freed after this op and before the next
+  std::string_view maker = {};  // name of the op that made it
+  bool from_backward = false;   // made while the autograd engine ran: a gradient, where it outlives that
+};
+
+struct StreamTouch {
+  std::size_t storage;
+  bool written;
+};
+
+struct StreamOp {
+  base::OpFacts facts;
+  std::vector<StreamTouch> touched = {};  // alive before
+  std::vector<std::size_t> births = {};   // storages
+  std::vector<std::size_t> deaths = {};   // storages
+  base::Bytes temporary = {};             // charged
+  std::chrono::nanoseconds time{0};
+  base::Bytes slab = {};             // charged for small storages when it ended
+  std::uint32_t optimizer_step = 0;  // number of the optimizer step that it is in; 0: none
+  std::uint32_t steps_before = 0;    // steps that the program marked before it
+};
+
+struct Stream {
+  base::Bytes granule = base::kPage;
+  std::vector<StreamStorage> storages = {};
+  std::vector<StreamOp> ops = {};
+};
+
+}  // namespace tensorpager::trace

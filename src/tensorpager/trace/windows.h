@@ -1,0 +1,22 @@
+// The windows of a stream, in classes: those of one class do the same with storages of the same sizes, so one plan
+// serves them all.
+#pragma once
+
+#include <vector>
+
+#include "tensorpager/trace/boundaries.h"
+#include "tensorpager/trace/record.h"
+
+namespace tensorpager::trace {
+
+struct WindowClass {
+  Trace trace;                     // of the last one; times are medians, temporaries the largest
+  std::vector<Span> windows = {};  // in order
+
+  std::size_t ops() const { return windows.size() * trace.ops.size(); }
+};
+
+/// Those that make up most of the stream come first.
+std::vector<WindowClass> classify_windows(const Stream& stream);
+
+}  // namespace tensorpager::trace

@@ -1,0 +1,121 @@
+"""`tensorpager trace` and `machine`: what they write, what the other verbs make of it, and how they say no."""
+
+import sys
+
+import pytest
+from launch import run_command
+
+PROGRAM = """\
+import torch
+from training import BATCH, WIDTH, make_model, train
+train(make_model(), steps=6)
+"""
+
+
+@pytest.fixture(scope="module")
+def traced(tmp_path_factory):
+    """The folder of a program's trace, and what the run said."""
+    folder = tmp_path_factory.mktemp("traced")
+    (folder / "program.py").write_text(PROGRAM)
+    return folder, run_command("trace", "-o", "step.trace", "--", sys.executable, "program.py", cwd=folder)
+
+
+def test_line_at_exit_says_what_was_found(traced):
+    folder, done = traced
+    first, second = done.stderr.splitlines()
+    assert done.returncode == 0
+    assert first.startswith(f"tensorpager: {folder}/step.trace: 1 class: 4 windows of ") and first.endswith(
+        " (written)"
+    )
+    assert second.startswith("tensorpager: need ") and "budget unlimited" in second
+
+
+def test_trace_is_planned_validated_and_explained(traced):
+    folder, _ = traced
+    arguments = ("step.trace", "--budget", "50%", "--machine", "m40-12g", "-o", "step.plan")
+    assert run_command("plan", *arguments, cwd=folder).returncode == 0
+    assert ": valid: " in run_command("validate", "step.trace", "step.plan", cwd=folder).stdout
+    assert "\npeak: " in run_command("report", "step.trace", "step.plan", "-o", "step.svg", cwd=folder).stdout
+
+
+def test_two_runs_record_the_same_but_for_times(traced, tmp_path):
+    folder, _ = traced
+    done = run_command("trace", "-o", tmp_path / "again.trace", "--", sys.executable, "program.py", cwd=folder)
+    assert done.returncode == 0
+
+    def without_times(path):
+        return [" ".join(w for w in line.split() if not w.startswith("ns=")) for line in path.read_text().splitlines()]
+
+    assert without_times(tmp_path / "again.trace") == without_times(folder / "step.trace")
+
+
+def test_trace_under_a_budget_is_that_of_a_run_without(traced, tmp_path):
+    folder, _ = traced
+    arguments = ("-o", tmp_path / "short.trace", "--budget", "1MiB", "--spill", tmp_path)
+    done = run_command("trace", *arguments, "--", sys.executable, "program.py", cwd=folder)
+    assert done.returncode == 0 and "budget 1.00 MiB" in done.stderr
+
+    def structure(path):
+        kept = ("ns=", "temporary=", "slab")
+        return [
+            [w for w in line.split() if not w.startswith(kept)]
+            for line in path.read_text().splitlines()
+            if "slab" not in line
+        ]
+
+    assert structure(tmp_path / "short.trace") == structure(folder / "step.trace")
+
+
+def test_only_the_first_process_writes_and_its_exit_code_is_kept(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import os\n"
+        + PROGRAM
+        + "if os.fork() == 0:\n    train(make_model(), steps=2)\nelse:\n    os.wait()\n    raise SystemExit(7)\n"
+    )
+    done = run_command("trace", "-o", "step.trace", "--", sys.executable, "program.py", cwd=tmp_path)
+    assert done.stderr.count("step.trace: 1 class: 4 windows of ") == 1 and done.returncode == 7
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["program.py", "step.trace"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["trace", "--", "true"], "--output is required"),
+        (["trace", "-o", "step.trace"], "no program: write it after --, as in `tensorpager trace -o"),
+        (["trace", "-o", "/no/such/step.trace", "--", "true"], "/no/such/step.trace"),
+        (["trace", "-o", "step.trace", "--class", "0", "--", "true"], "--class"),
+        (["trace", "-o", "step.trace", "--budget", "lots", "--", "true"], "TENSORPAGER_BUDGET: 'lots'"),
+        (["machine", "tpu"], "'tpu' is no machine"),
+        (["machine", "m40-12g", "--measure"], "not both"),
+        (["machine", "-o", "a.machine"], "nothing to write to a.machine"),
+        (["machine", "--measure", "--spill", "/no/such"], "/no/such"),
+    ],
+)
+def test_wrong_usage_is_one_line(tmp_path, arguments, text):
+    done = run_command(*arguments, cwd=tmp_path)
+    assert done.returncode in (1, 2) and done.stdout == ""
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("tensorpager: ") and text in line
+
+
+def test_measured_machine_is_one_to_plan_for(traced, tmp_path):
+    folder, _ = traced
+    done = run_command("machine", "--measure", "--spill", tmp_path, "-o", "here.machine", cwd=tmp_path)
+    assert done.returncode == 0 and done.stdout == "" and "copies in memory" in done.stderr
+    arguments = ("--budget", "50%", "--machine", "./here.machine", "-o", "step.plan")
+    planned = run_command("plan", folder / "step.trace", *arguments, cwd=tmp_path)
+    assert planned.returncode == 0 and "overhead" in planned.stdout
+
+
+def test_named_machines_are_listed_and_printed_as_files(tmp_path):
+    listed = run_command("machine").stdout
+    assert [line.split()[0] for line in listed.splitlines()] == ["m40-12g", "a100-40g", "h200-141g"]
+    (tmp_path / "a.machine").write_text(run_command("machine", "a100-40g").stdout)
+    assert run_command("machine", "./a.machine", cwd=tmp_path).stdout == (tmp_path / "a.machine").read_text()
+
+
+@pytest.mark.parametrize("verb", ["trace", "machine"])
+def test_help_has_an_example(verb):
+    done = run_command(verb, "--help")
+    assert done.returncode == 0 and f"Example:\n  tensorpager {verb} " in done.stdout

@@ -1,0 +1,208 @@
+#include "tensorpager/trace/windows.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "step_program.h"
+#include "tensorpager/trace/trace_io.h"
+
+namespace tensorpager::trace {
+namespace {
+
+using namespace base;
+using Classes = std::vector<std::string>;
+
+// Ops of six layers: a batch 1, forward 6, backward 6, with gradients to add to 12, optimizer 18, evaluation 12.
+constexpr std::size_t kStep = 1 + 6 + 6 + 18;
+
+TEST(Windows, TrainingStepIsOneFromTheSecondOn) {
+  StepProgram program;
+  program.train(6);
+  const auto classes = classify_windows(program.recorder.stream());
+  ASSERT_EQ(classes.size(), 1u);
+  EXPECT_EQ(classes[0].trace.ops.size(), kStep);
+  EXPECT_GE(classes[0].windows.size(), 4u);  // the first makes the optimizer's state
+  EXPECT_NO_THROW(check(classes[0].trace));
+}
+
+TEST(Windows, NeedNoHintsOfTheOptimizer) {
+  StepProgram program;
+  for (int i = 0; i < 6; ++i)
+    program.load(), program.zero_grad(), program.forward(), program.backward(), program.step(false);
+  const auto classes = classify_windows(program.recorder.stream());
+  ASSERT_EQ(classes.size(), 1u);
+  EXPECT_EQ(classes[0].trace.ops.size(), kStep);
+  EXPECT_GE(classes[0].windows.size(), 4u);
+}
+
+TEST(Windows, AccumulationHasAWindowForEachMicroStep) {
+  StepProgram program;
+  for (int i = 0; i < 5; ++i) {
+    program.zero_grad();
+    for (int micro = 0; micro < 4; ++micro) program.load(), program.forward(), program.backward();
+    program.step();
+  }
+  // Gradients are dead between the optimizer and the first backward pass, so that these two are in one window.
+  EXPECT_EQ(program.classes(), (Classes{"11 x 19", "3 x 31", "1 x 37"}));
+}
+
+TEST(Windows, EvaluationEveryFewStepsHasWindowsOfItsOwn) {
+  StepProgram program;
+  for (int i = 0; i < 4; ++i) program.train(3), program.evaluate(5);
+  EXPECT_EQ(program.classes(), (Classes{"11 x 31", "20 x 12"}));
+}
+
+TEST(Windows, EvaluationThatHoldsABatchOfItsOwnIsTakenApart) {
+  StepProgram program;
+  for (int i = 0; i < 4; ++i) {
+    program.train(3);
+    std::uint64_t batch = 0;
+    for (int k = 0; k < 5; ++k) {
+      const auto next = program.make("stack");
+      program.free(batch);
+      batch = next;
+      program.evaluate(1);
+    }
+    program.free(batch);
+  }
+  // Before the first of five batches none is held, and none after the last.
+  EXPECT_EQ(program.classes(), (Classes{"11 x 31", "12 x 13", "4 x 12"}));
+}
+
+TEST(Windows, LoopOverTimeIsNone) {
+  StepProgram program;
+  for (int i = 0; i < 5; ++i) {
+    program.train(2);
+    auto state = program.make("zeros");
+    for (int t = 0; t < 50; ++t) {
+      const auto next = program.make("cell", {{program.weight(0), false}, {state, false}});
+      program.free(std::exchange(state, next));
+    }
+    program.free(state);
+  }
+  for (const WindowClass& one : classify_windows(program.recorder.stream())) EXPECT_GE(one.trace.ops.size(), kStep);
+}
+
+TEST(Windows, LoggingAndAveragingBelongToTheStepBefore) {
+  StepProgram program;
+  for (int i = 0; i < 12; ++i) {
+    program.train();
+    if (i % 4 == 3)
+      for (std::size_t k = 0; k < 6; ++k) program.run("norm", {{program.weight(k), false}});
+  }
+  const auto classes = classify_windows(program.recorder.stream());
+  ASSERT_EQ(classes.size(), 2u);
+  EXPECT_EQ(classes[0].trace.ops.size(), kStep);
+  EXPECT_EQ(classes[1].trace.ops.size(), kStep + 6);
+  EXPECT_GE(classes[1].windows.size(), 2u);
+}
+
+TEST(Windows, EpochsEndWithinAClass) {
+  StepProgram program;
+  for (int epoch = 0; epoch < 4; ++epoch) {
+    program.train(4);
+    program.recorder.op_ends(program.recorder.op_begins({.name = "randperm"}, {}), {});  // small
+  }
+  EXPECT_EQ(program.classes(), (Classes{"14 x 31"}));
+}
+
+// In the middle epoch a loader's worker makes the batches, in memory that is not recorded.
+TEST(Windows, EpochWithBatchesFromElsewhereIsAPhaseOfItsOwn) {
+  StepProgram program;
+  for (int epoch = 0; epoch < 3; ++epoch) {
+    if (epoch == 1) program.unload();
+    for (int i = 0; i < 5; ++i) {
+      if (epoch != 1) program.load();
+      program.zero_grad(), program.forward(), program.backward(), program.step();
+    }
+  }
+  const auto classes = classify_windows(program.recorder.stream());
+  ASSERT_GE(classes.size(), 2u);
+  EXPECT_EQ(classes[0].trace.ops.size(), kStep);
+  EXPECT_GE(classes[0].windows.size(), 7u);
+  EXPECT_EQ(classes[1].trace.ops.size(), kStep - 1);
+  EXPECT_GE(classes[1].windows.size(), 3u);
+}
+
+TEST(Windows, OneStructureWithOtherSizesIsAnotherClass) {
+  StepProgram program;
+  for (int i = 0; i < 16; ++i) {
+    program.resize(i % 4 == 1 ? 128_KiB : 64_KiB);
+    program.train();
+  }
+  const auto classes = classify_windows(program.recorder.stream());
+  ASSERT_EQ(classes.size(), 2u);
+  EXPECT_EQ(classes[0].trace.ops.size(), classes[1].trace.ops.size());
+  EXPECT_EQ(classes[1].windows.size(), 4u);
+}
+
+TEST(Windows, BatchThatIsLargerNextTimeIsHeldInTheLargerSize) {
+  StepProgram program;
+  for (int i = 0; i < 12; ++i) {
+    program.load(i % 2 == 0 ? 64_KiB : 96_KiB);
+    program.zero_grad(), program.forward(), program.backward(), program.step();
+  }
+  const auto classes = classify_windows(program.recorder.stream());
+  ASSERT_FALSE(classes.empty());
+  for (const WindowClass& one : classes) EXPECT_NO_THROW(check(one.trace));
+}
+
+TEST(Windows, TwoOptimizersInTurnAreTwoClasses) {
+  StepProgram program;
+  for (int i = 0; i < 10; ++i) {
+    program.train();
+    program.run("clamp_", {{program.weight(0), true}});
+    program.load(), program.forward(), program.backward();  // the other's loss, with gradients to add to
+    program.step();
+  }
+  const auto classes = program.classes();
+  ASSERT_EQ(classes.size(), 2u);
+  EXPECT_EQ(classes[0], "10 x 37");
+  EXPECT_EQ(classes[1], "9 x 32");
+}
+
+TEST(Windows, MarkedStepsStandForTheOptimizers) {
+  StepProgram program;
+  for (int i = 0; i < 6; ++i) {
+    program.evaluate(1);
+    program.recorder.hint(Hint::kStepEnds);
+  }
+  EXPECT_EQ(program.classes().size(), 1u);
+}
+
+TEST(Windows, ProgramThatOnlyGrowsHasNone) {
+  StepProgram program;
+  for (int i = 0; i < 50; ++i) program.make("cat");
+  EXPECT_TRUE(program.classes().empty());
+}
+
+TEST(Windows, TimesAreMediansAndTemporariesTheMost) {
+  StepProgram program;
+  program.train(5);
+  Stream stream = program.recorder.stream();
+  const auto classes = classify_windows(stream);
+  const Span first = classes[0].windows.front();
+  stream.ops[first.begin].time = std::chrono::seconds(1);
+  stream.ops[first.begin].temporary = 1_MiB;
+  const Op op = classify_windows(stream)[0].trace.ops[0];
+  EXPECT_EQ(op.time, std::chrono::microseconds(10));
+  EXPECT_EQ(op.temporary, 1_MiB);
+}
+
+// The batch is made before the old one dies, so for one op both are alive.
+TEST(Windows, StorageThatIsReplacedIsAliveAllTheTime) {
+  StepProgram program;
+  program.train(5);
+  const Trace trace = classify_windows(program.recorder.stream())[0].trace;
+  const auto load = std::ranges::find(trace.ops, "stack", &Op::name);
+  ASSERT_NE(load, trace.ops.end());
+  ASSERT_EQ(load->births.size(), 1u);
+  ASSERT_EQ(load->writes.size(), 1u);
+  EXPECT_TRUE(
+      std::ranges::count(load->deaths, load->births[0]));  // stands in for the new batch until the old one is dead
+  EXPECT_TRUE(trace.storages[index(load->writes[0])].entry);
+}
+
+}  // namespace
+}  // namespace tensorpager::trace
