@@ -14,6 +14,12 @@ namespace {
 /// The orders that are tried before one is mended; where there is no time for all of them, none is.
 constexpr std::size_t kFewestPasses = 3;
 
+/// Looks at placed blocks: beyond it a trace is packed by begin only, which forgets what has ended.
+constexpr std::uint64_t kLargestPass = 15'000'000;
+
+/// One pass by begin looks at all that is resident for each interval: seconds, for more intervals than these.
+constexpr std::size_t kMostOverTransfers = 12'000;
+
 /// What mending leaves for packing over transfers.
 constexpr std::uint64_t kKeptPasses = 4;
 
@@ -145,7 +151,7 @@ void mend(Packer& packer, const std::vector<Interval>& intervals, std::uint64_t 
 
 bool PackingEffort::spend(std::size_t intervals, std::uint64_t passes, std::uint64_t kept) {
   const std::uint64_t pass = std::uint64_t{intervals} * intervals / 2;
-  if (pass * (passes + kept) > looks) return false;
+  if (pass > kLargestPass || pass * (passes + kept) > looks) return false;
   looks -= pass * passes;
   return true;
 }
@@ -170,6 +176,7 @@ bool pack_over_transfers(std::vector<Interval>& intervals, const std::vector<Nan
                          PackingOrder by, PackingEffort& effort) {
   const auto ops = static_cast<std::int64_t>(starts.size()) - 1;
   const bool is_by_begin = by == PackingOrder::kBegin;
+  if (intervals.size() > kMostOverTransfers) return false;
   Packer packer(intervals, starts, space);
   Order order = by == PackingOrder::kSize   ? by_size(intervals)
                 : by == PackingOrder::kArea ? ordered_by(intervals, area_of)

@@ -26,7 +26,7 @@ struct PackingEffort {
   bool many_orders = true;           // else by begin alone
   unsigned repairs = 6;              // rounds of mending the order, at the most
   std::uint64_t looks = 40'000'000;  // at placed blocks, some ns each: most orders are for small traces
-  std::uint64_t looks_each = 8000;   // more of them for each interval
+  std::uint64_t looks_each = 4000;   // more of them for each interval
 
   /// For so many passes over all intervals; false where that is more than there is, but for what is `kept`.
   bool spend(std::size_t intervals, std::uint64_t passes, std::uint64_t kept = 0);
