@@ -70,6 +70,8 @@ def install(core) -> None:
         replace(torch.UntypedStorage, name, lambda method: pinned_during(core, method))
     replace(torch.UntypedStorage, "copy_", lambda method: _copy_pinned(core, method))
     replace(torch.jit, "save", lambda save: _save_pinned(core, save))
+    if torch.distributed.is_available():
+        _keep_buckets(core, torch, replace)
     for name in _TENSOR_METHODS:
         replace(torch.Tensor, name, lambda method: pinned_during(core, method))
     replace(torch.Tensor, "data_ptr", leased)
@@ -78,6 +80,42 @@ def install(core) -> None:
         replace(torch.serialization, name, names_only)
     global _hook
     _hook = register_optimizer_step_post_hook(end_window), core
+
+
+def _keep_buckets(core, torch, replace):
+    """DistributedDataParallel asks between ops whether a gradient lies in its bucket, so buckets stay resident for as long as they live,
+    and gradients as if their address had been taken."""
+    reducer = torch.distributed.Reducer
+
+    def kept(make):
+        @functools.wraps(make)
+        def wrapper(*args, **kwargs):
+            core.keep_allocations(True)
+            try:
+                return make(*args, **kwargs)
+            finally:
+                core.keep_allocations(False)
+
+        return wrapper
+
+    def lease_gradient(parameter):
+        if parameter.grad is not None and parameter.grad.layout == torch.strided:
+            parameter.grad.data_ptr()
+
+    def hooked(make):
+        make = kept(make)
+
+        @functools.wraps(make)
+        def wrapper(self, parameters, *args, **kwargs):
+            make(self, parameters, *args, **kwargs)
+            for parameter in parameters:
+                if parameter.requires_grad:
+                    parameter.register_post_accumulate_grad_hook(lease_gradient)
+
+        return wrapper
+
+    replace(reducer, "__init__", hooked)
+    replace(reducer, "_rebuild_buckets", kept)
 
 
 def _copy_pinned(core, copy):

@@ -9,6 +9,7 @@ import gc
 import os
 
 import torch
+from launch import STABLE
 from torch import nn
 from training import digest
 
@@ -17,7 +18,6 @@ from tensorpager import _core
 
 MARGIN = 1.1  # above the floor: alignment, and more small tensors
 FUZZ_EVICTIONS = 8  # at each op, of some ten blocks: most of what the op does not need
-STABLE = os.environ.get("TENSORPAGER_BINDING", "stable") == "stable"
 
 
 def bits(value):
@@ -75,7 +75,8 @@ def _check_session(piece, expected, spill, outside_ops, kind, budget="unlimited"
         result = _run(piece, _core.page_out_all)
         stats = tensorpager.stats()
     assert result == expected, kind
-    assert stats["page_outs"] > 0 and stats["page_ins"] > 0, kind
+    if STABLE or not outside_ops:  # under rebinding what is accessed outside ops stays resident
+        assert stats["page_outs"] > 0 and stats["page_ins"] > 0, kind
     assert stats["pins"] == stats["over_budget_bytes"] == 0, kind
     assert stats["peak_bytes"] <= stats["budget_bytes"], kind
     if STABLE and not outside_ops:

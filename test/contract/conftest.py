@@ -9,6 +9,13 @@ SECONDS = 60  # for one test; the slowest takes a few
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "forked(seconds): the body runs in a fork of this process")
+    config.addinivalue_line("markers", "stable(reason): makes sense, or is granted, under the stable binding only")
+
+
+def pytest_runtest_setup(item):
+    mark = item.get_closest_marker("stable")
+    if mark is not None and not launch.STABLE:
+        pytest.skip(f"stable binding only: {mark.args[0]}")
 
 
 @pytest.hookimpl(tryfirst=True)

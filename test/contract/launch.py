@@ -14,6 +14,7 @@ HERE = Path(__file__).parent
 COMMAND = str(Path(sys.executable).with_name("tensorpager"))
 SECONDS = 60
 BINDING = "TENSORPAGER_BINDING"
+STABLE = os.environ.get(BINDING, "stable") == "stable"  # what the tests run under
 
 
 def environment(**variables):

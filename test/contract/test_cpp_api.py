@@ -27,6 +27,7 @@ def losses():
     return done.stdout.splitlines()
 
 
+@pytest.mark.stable("the program reads raw addresses without a guard")
 def test_session_computes_the_same_bits_within_its_budget_and_reports(losses, tmp_path):
     lines = aware("train", tmp_path)
     assert lines[: len(losses)] == losses
@@ -37,11 +38,13 @@ def test_session_computes_the_same_bits_within_its_budget_and_reports(losses, tm
     assert list(tmp_path.iterdir()) == [tmp_path / "stats.json"]
 
 
+@pytest.mark.stable("the program reads raw addresses without a guard")
 def test_raw_addresses_under_guards_compute_the_same_bits(losses, tmp_path):
     lines = aware("train_guarded", tmp_path)
     assert lines == [*losses, "fits 1", "page_outs 1", "exports 1"]
 
 
+@pytest.mark.stable("the program reads raw addresses without a guard")
 def test_guard_keeps_its_tensor_resident_and_lets_go(tmp_path):
     *lines, too_many, after = aware("guard", tmp_path)
     assert lines == [
@@ -75,12 +78,14 @@ def test_session_under_run_is_refused(tmp_path):
     assert "a session is active already, by an earlier Session or by `tensorpager run`" in done.stderr
 
 
+@pytest.mark.stable("the program reads raw addresses without a guard")
 def test_variables_give_what_options_do_not(tmp_path):
     lines = aware("train", tmp_path, TENSORPAGER_BUDGET="1GiB", TENSORPAGER_FUZZ="3")
     assert "budget 2097152" in lines
     assert json.loads((tmp_path / "stats.json").read_text())["fuzz_page_outs"] > 0
 
 
+@pytest.mark.stable("the program reads raw addresses without a guard")
 def test_op_that_does_not_fit_is_caught_and_training_goes_on(losses, tmp_path):
     error, *lines = aware("out_of_memory", tmp_path)
     assert error.startswith("Tensorpager: aten::ones(): out of memory under the budget: 16.0 MiB asked for")

@@ -166,6 +166,7 @@ def test_loader_workers_read_an_evicted_dataset(spill, persistent):
         assert torch.equal(torch.cat(sums), data.sum(1))
 
 
+@pytest.mark.stable("it takes the fault handler")
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_faulthandler_enabled_before_or_after_does_not_take_our_faults(spill, when, tmp_path):
     with open(tmp_path / "crash", "w+") as report:

@@ -205,7 +205,7 @@ PIECES = [
     sparse_coo,
     sparse_csr,
     sparse_gradients,
-    nested,
+    pytest.param(nested, marks=pytest.mark.stable("torch reads the sizes of more than 1024 parts outside ops")),
     jagged,
     pytest.param(packed_lstm, marks=pytest.mark.slow),
     pytest.param(packed_gru, marks=pytest.mark.slow),

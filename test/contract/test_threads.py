@@ -108,6 +108,7 @@ def test_pool_threads_share_tensors_that_are_paged_all_the_time(spill):
     assert tensorpager.stats()["page_ins"] > 100
 
 
+@pytest.mark.stable("it takes the fault handler")
 def test_threads_outside_ops_neither_see_nor_lose_half_moved_bytes(spill):
     # libc's functions run without Python's lock, so they touch the pages in the middle of page-outs: one thread pages everything out again and
     # again, one compares bytes that never change, one writes a block and compares what it wrote, one counts by ops.
@@ -216,6 +217,7 @@ def alias_that_no_op_knows(tensor, skipped=SKIPPED):
     return torch.from_numpy(np.ctypeslib.as_array((ctypes.c_float * (tensor.numel() - skipped)).from_address(address)))
 
 
+@pytest.mark.stable("it takes the fault handler")
 def test_threads_of_one_kernel_fault_in_its_parallel_region_and_see_the_right_bytes(spill):
     tensorpager.enable(budget=8 * SHORT, spill=spill)
     torch.set_num_threads(2)
@@ -234,6 +236,7 @@ def test_threads_of_one_kernel_fault_in_its_parallel_region_and_see_the_right_by
     assert all(torch.equal(tensor, torch.arange(400_000.0) + value) for value, tensor in enumerate(tensors))
 
 
+@pytest.mark.stable("it takes the fault handler")
 def test_backward_in_threads_reads_saved_bytes_that_only_faults_bring_in(spill):
     tensorpager.enable(budget=8 * SHORT, spill=spill)
     torch.set_num_threads(2)

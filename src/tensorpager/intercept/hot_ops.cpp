@@ -51,6 +51,10 @@ void take_results(Frame& frame, const Result& result) {
   }
 }
 
+template <typename Argument, typename Value = std::remove_cvref_t<Argument>>
+constexpr bool kMayHoldTensor = std::is_same_v<Value, at::Tensor> || std::is_same_v<Value, std::optional<at::Tensor>> ||
+                                std::is_same_v<Value, at::TensorList> || std::is_same_v<Value, at::ITensorListRef>;
+
 template <typename Op, typename Signature>
 struct Kernel;
 
@@ -77,7 +81,7 @@ struct Kernel<Op, Result(Arguments...)> {
       return Op::redispatch(after_key(keys), std::forward<Arguments>(arguments)...);
     };
     decltype(auto) result = frame.run(run, describe);
-    if (frame.wants_results()) take_results(frame, result);
+    if (frame.wants_results(!(kMayHoldTensor<Arguments> || ...))) take_results(frame, result);
     return static_cast<Result>(result);
   }
 

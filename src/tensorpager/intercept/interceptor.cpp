@@ -48,7 +48,7 @@ void run_boxed(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::j
       op.redispatchBoxed(after_key(keys), stack);
   };
   frame.run(run, [&] { return describe(info, *stack, first); });
-  if (info.returns_tensors && frame.wants_results())
+  if (info.returns_tensors && frame.wants_results(info.tensor_arguments.empty()))
     for (const c10::IValue& result : torch::jit::last(*stack, info.returns)) frame.take_result(result);
   release_finished_collectives();  // this op may have waited for one
 }
