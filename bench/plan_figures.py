@@ -14,7 +14,7 @@ DATA = Path(__file__).resolve().parents[1] / "test" / "data"
 MACHINES = ("m40-12g", "h200-141g")
 BUDGETS = (90, 75, 50, 33, 25)  # percent of need
 GIB = 1 << 30
-HEAD = "trace machine budget overhead bound stall_s out_GiB in_GiB waste".split()
+HEAD = "trace machine budget overhead bound stall_s out_GiB in_GiB waste caching".split()
 
 
 def row(trace: Path, machine: str, percent: int, planner: str) -> list[str]:
@@ -25,7 +25,7 @@ def row(trace: Path, machine: str, percent: int, planner: str) -> list[str]:
         sys.exit(done.stderr)
     found = json.loads(done.stdout)
     if not found["fits"]:
-        return [*head, f"below the floor of {100 * found['floor_bytes'] / found['need_bytes']:.0f} %", *[""] * 5]
+        return [*head, f"below the floor of {100 * found['floor_bytes'] / found['need_bytes']:.0f} %", *[""] * 6]
     return [
         *head,
         f"{100 * found['overhead']:.1f} %",
@@ -34,6 +34,7 @@ def row(trace: Path, machine: str, percent: int, planner: str) -> list[str]:
         f"{found['page_out_bytes'] / GIB:.2f}",
         f"{found['page_in_bytes'] / GIB:.2f}",
         f"{100 * found['placement_waste']:.2f} %",
+        f"{100 * found['caching_waste']:.0f} %",
     ]
 
 

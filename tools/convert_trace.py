@@ -44,7 +44,9 @@ def convert(lines: list[str], batch: int, precision: str) -> str:
     number = {storage: i for i, storage in enumerate(kept)}
     out = ["tensorpager-trace 1", f"granule {GRANULE}"]
     for i, storage in enumerate(kept):
-        out.append(f"storage {i} bytes={affine(storages[storage][1:], batch)}" + " entry" * persistent[storage])
+        out.append(
+            f"storage {i} bytes={affine(storages[storage][1:], batch)}" + f" entry identity={i}" * persistent[storage]
+        )
 
     alive = {s for s in kept if persistent[s]}
     for i, (words, (reads, new, mutated)) in enumerate(zip(ops, touched)):

@@ -12,7 +12,7 @@ RESNET = DATA / "resnet50.trace"
 MACHINE = ("--machine", "m40-12g")
 KEYS = (
     "fits short_bytes short_op need_bytes floor_bytes peak_bytes step_seconds overhead lower_bound_overhead stall_seconds"
-    " page_out_bytes page_in_bytes placement_waste"
+    " page_out_bytes page_in_bytes placement_waste caching_waste"
 ).split()
 
 # a and b do not fit in 100 KiB beside c: a leaves after op 0 and is back for op 4.
@@ -131,6 +131,37 @@ def test_changed_plan_is_not_valid(small):
     assert no_output_but_one_line(other, 1).endswith("the plan is for 5 ops and the trace has 948")
 
 
+# Two classes of windows over three weights, of which two fit.
+def class_of(ops):
+    storages = "".join(f"storage {i} bytes=65536 entry identity={i}\n" for i in range(3))
+    return f"tensorpager-trace 1\ngranule 4096\n{storages}{ops}end\n"
+
+
+TRAIN = class_of("op a reads=0 ns=90000\nop b reads=1 writes=1 ns=90000\nop c reads=2 ns=90000\n")
+EVALUATE = class_of("op d reads=0 ns=90000\nop e reads=2 ns=90000\n")
+
+
+def test_classes_are_planned_with_one_boundary_table(small):
+    (small / "train.trace").write_text(TRAIN)
+    (small / "evaluate.trace").write_text(EVALUATE)
+    arguments = ("--budget", "136KiB", "--machine", "small.machine")
+    classes = ("-o", "train.plan", "--also", "evaluate.trace", "evaluate.plan", "--boundary-out", "both.boundary")
+    made = run_command("plan", "train.trace", *arguments, *classes, cwd=small)
+    assert made.returncode == 0, made.stderr
+    assert [line.split(":")[0] for line in made.stdout.splitlines()] == ["train.plan", "evaluate.plan"]
+    table = (small / "both.boundary").read_text().splitlines()
+    assert table[0] == "tensorpager-boundary 1" and table[1].endswith("bytes=65536 offset=0") and len(table) > 2
+    for name in ("train", "evaluate"):
+        files = (f"{name}.trace", f"{name}.plan", "--boundary", "both.boundary")
+        assert run_command("validate", *files, cwd=small).returncode == 0
+    again = ("plan", "evaluate.trace", *arguments, "--boundary", "both.boundary", "-o", "again.plan")
+    assert run_command(*again, cwd=small).returncode == 0
+    assert (small / "again.plan").read_text() == (small / "evaluate.plan").read_text()
+    (small / "both.boundary").write_text("tensorpager-boundary 1\nend\n")
+    done = run_command("validate", "train.trace", "train.plan", "--boundary", "both.boundary", cwd=small)
+    assert done.returncode == 1 and "comes from the boundary and is not in the table" in done.stdout
+
+
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
@@ -147,6 +178,14 @@ def test_changed_plan_is_not_valid(small):
         (["validate", RESNET, RESNET], "resnet50.trace:1: header: this is no tensorpager-plan file"),
         (["validate", DATA / "README.md", RESNET], "README.md:1: header: this is no tensorpager-trace file"),
         (["plan", RESNET, "--budget", "50%", *MACHINE], "--output"),
+        (
+            ["plan", RESNET, "--budget", "50%", *MACHINE, "-o", "x", "--planner", "lru", "--boundary-out", "y"],
+            "leave out --planner",
+        ),
+        (
+            ["plan", RESNET, "--budget", "50%", *MACHINE, "-o", "x", "--boundary", RESNET],
+            "resnet50.trace:1: header: this is no tensorpager-boundary file",
+        ),
     ],
 )
 def test_wrong_usage_is_one_line(arguments, text):

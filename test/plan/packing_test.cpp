@@ -4,14 +4,28 @@
 
 #include <random>
 
-#include "tensorpager/plan/occupancy.h"
+#include "tensorpager/plan/caching_model.h"
 #include "tensorpager/plan/online_packing.h"
+#include "tensorpager/plan/placed_blocks.h"
+#include "tensorpager/plan/schedule.h"
 #include "tensorpager/plan/segment_tree.h"
 
 namespace tensorpager::plan {
 namespace {
 
 constexpr std::uint32_t kOps = 40;
+
+/// Of ops that take a microsecond each.
+const std::vector<Nanoseconds> kStarts = [] {
+  std::vector<Nanoseconds> starts;
+  for (std::uint32_t op = 0; op <= kOps; ++op) starts.emplace_back(1000 * op);
+  return starts;
+}();
+
+std::uint64_t pack(std::vector<Interval>& intervals, std::uint64_t space) {
+  PackingEffort effort;
+  return pack(intervals, kStarts, space, effort);
+}
 
 Interval block(std::int64_t begin, std::int64_t release, std::uint64_t bytes) {
   return {.bytes = bytes, .begin = begin, .need = begin, .end = release, .release = release};
@@ -58,13 +72,13 @@ std::vector<Interval> random_intervals(unsigned seed) {
 // 1 |  a     cc...
 TEST(Packing, FillsASpaceToTheByteWhereAnOrderDoes) {
   std::vector<Interval> intervals = {block(0, 2, 1), block(0, 6, 3), block(2, 6, 1), block(6, 9, 4)};
-  EXPECT_EQ(pack(intervals, kOps, 4, {}), 4u);
+  EXPECT_EQ(pack(intervals, 4), 4u);
   expect_disjoint(intervals);
 }
 
 TEST(Packing, KeepsOneOffsetOverTheWindowsEnd) {
   std::vector<Interval> intervals = {block(35, 45, 512), block(0, 40, 512), block(10, 30, 512)};
-  EXPECT_EQ(pack(intervals, kOps, 1024, {}), 1024u);
+  EXPECT_EQ(pack(intervals, 1024), 1024u);
   expect_disjoint(intervals);
 }
 
@@ -74,7 +88,7 @@ TEST(Packing, NeverLetsTwoBlocksOverlap) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::vector<Interval> intervals = random_intervals(seed);
     const std::uint64_t live = most_live(intervals);
-    const std::uint64_t top = pack(intervals, kOps, live, {});
+    const std::uint64_t top = pack(intervals, live);
     expect_disjoint(intervals);
     if (HasFatalFailure()) return;
     std::uint64_t highest = 0;
@@ -97,33 +111,123 @@ TEST(OnlinePacking, NeverLetsTwoBlocksOverlap) {
   }
 }
 
-TEST(Occupancy, AnswersAsABitmapDoes) {
-  std::mt19937 random(3);
-  Occupancy occupancy(kOps);
-  std::vector<std::vector<bool>> bitmap(kOps, std::vector<bool>(64));
-  for (int step = 0; step < 300; ++step) {
-    const auto begin = static_cast<std::uint32_t>(random() % kOps);
-    const auto end = begin + static_cast<std::uint32_t>(random() % (kOps - begin + 1));
-    const std::uint64_t low = random() % 64;
-    const std::uint64_t high = std::min<std::uint64_t>(64, low + 1 + random() % 4);
-    if (step % 3 == 0) {
-      occupancy.take(begin, end, {low, high});
-      for (std::uint32_t op = begin; op < end; ++op)
-        std::fill(bitmap[op].begin() + static_cast<int>(low), bitmap[op].begin() + static_cast<int>(high), true);
-    }
-    std::vector<Range> taken;
-    occupancy.collect(begin, end, taken);
-    for (std::uint64_t byte = 0; byte < 64; ++byte) {
-      bool expected = false;
-      for (std::uint32_t op = begin; op < end; ++op) expected |= bitmap[op][byte];
-      const bool found = std::ranges::any_of(taken, [&](const Range& r) { return r.begin <= byte && byte < r.end; });
-      ASSERT_EQ(found, expected) << "step " << step;
+/// Like random_intervals, with transfers around the residence.
+std::vector<Interval> random_transfers(unsigned seed) {
+  std::mt19937 random(seed);
+  std::vector<Interval> intervals = random_intervals(seed);
+  for (Interval& interval : intervals) {
+    interval.fill = random() % 2 == 0 ? Fill::kPageIn : Fill::kBorn;
+    if (interval.fill == Fill::kPageIn) interval.need = std::min<std::int64_t>(interval.begin + random() % 4, kOps - 1);
+    interval.end = std::max<std::int64_t>(interval.need + 1, interval.release);
+    interval.release = std::min(interval.end + static_cast<std::int64_t>(random() % 6), interval.begin + kOps);
+    interval.release = std::max(interval.release, interval.end);
+  }
+  return intervals;
+}
+
+std::vector<Interval> residence_of(std::vector<Interval> intervals) {
+  for (Interval& interval : intervals) {
+    interval.begin = interval.need;
+    interval.release = interval.end;
+  }
+  return intervals;
+}
+
+TEST(PackingOverTransfers, NeverLetsTwoResidentBlocksOverlap) {
+  int packed = 0;
+  for (unsigned seed = 1; seed <= 300; ++seed) {
+    for (const PackingOrder by : {PackingOrder::kSize, PackingOrder::kArea, PackingOrder::kBegin}) {
+      SCOPED_TRACE("seed " + std::to_string(seed));
+      std::vector<Interval> intervals = random_transfers(seed);
+      const std::uint64_t space = most_live(residence_of(intervals)) * 11 / 10;
+      PackingEffort effort;
+      if (!pack_over_transfers(intervals, kStarts, space, by, effort)) continue;
+      ++packed;
+      for (const Interval& interval : intervals) ASSERT_LE(interval.offset + interval.bytes, space);
+      expect_disjoint(residence_of(intervals));
+      // Page-ins that are moved later no longer begin where something else is resident; tails are for waits.
+      delay_page_ins(intervals, kOps);
+      for (Interval& interval : intervals) {
+        ASSERT_LE(interval.begin, interval.need);
+        interval.release = interval.end;
+      }
+      expect_disjoint(intervals);
+      if (HasFatalFailure()) return;
     }
   }
-  occupancy.clear();
-  std::vector<Range> all;
-  occupancy.collect(0, kOps, all);
-  EXPECT_TRUE(all.empty());
+  EXPECT_GT(packed, 700);
+}
+
+// 3 |     b       The tail of a (.) lasts as long as its page-out is expected to take. Where there is no room for b, it
+// 2 | aa..b       goes there, and not to where c's tail lasts longer.
+// 1 | cc....
+TEST(PackingOverTransfers, TakesTheRangeThatIsWaitedForTheLeast) {
+  std::vector<Interval> intervals = {block(0, 2, 512), block(0, 2, 512), block(3, 8, 512)};
+  intervals[0].release = 4;
+  intervals[1].release = 7;
+  PackingEffort effort;
+  ASSERT_TRUE(pack_over_transfers(intervals, kStarts, 1024, PackingOrder::kBegin, effort));
+  EXPECT_EQ(intervals[2].offset, intervals[0].offset);
+}
+
+TEST(PackingOverTransfers, GivesUpWhereEvenResidenceFindsNoRoom) {
+  std::vector<Interval> intervals = {block(0, 4, 512), block(2, 6, 512)};
+  PackingEffort effort;
+  EXPECT_FALSE(pack_over_transfers(intervals, kStarts, 1000, PackingOrder::kSize, effort));
+}
+
+TEST(PackingEffort, IsSpentAndKeepsWhatItIsToldTo) {
+  PackingEffort effort{.looks = 100};
+  EXPECT_FALSE(effort.spend(10, 1, 2));
+  EXPECT_TRUE(effort.spend(10, 1, 1));
+  EXPECT_TRUE(effort.spend(10, 1));
+  EXPECT_FALSE(effort.spend(10, 1));
+}
+
+TEST(PlacedBlocks, FindsATightestGapAsAMapOfTheBytesDoes) {
+  for (unsigned seed = 1; seed <= 200; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    const std::vector<Interval> intervals = random_intervals(seed);
+    PlacedBlocks placed(kStarts);
+    std::vector<Interval> so_far;
+    for (Interval interval : intervals) {
+      interval.offset = placed.find(interval, Fit::kTightest);
+      for (const Interval& other : so_far) {
+        bool together = false;
+        for (std::int64_t op = 0; op < kOps; ++op) together |= is_there(interval, op) && is_there(other, op);
+        if (!together) continue;
+        ASSERT_TRUE(interval.offset + interval.bytes <= other.offset || other.offset + other.bytes <= interval.offset);
+      }
+      placed.add(interval, interval.offset);
+      so_far.push_back(interval);
+    }
+  }
+}
+
+// A block of 20 MiB serves two of 9 MiB one after the other, and one of 12 MiB has a segment of its own.
+TEST(CachingModel, ReservesWhatTheAllocatorWould) {
+  const auto row = [](std::uint32_t id, std::uint64_t bytes, std::uint32_t begin, std::uint32_t end) {
+    return Row{.storage = StorageId{id}, .bytes = base::Bytes(bytes), .begin = begin, .need = begin, .end = end};
+  };
+  const std::uint64_t mib = 1 << 20;
+  Plan plan = {.ops = 4, .rows = {row(0, 9 * mib, 0, 1), row(1, 9 * mib, 1, 2)}};
+  EXPECT_EQ(cached_for(plan).count(), 20 * mib);
+  plan.rows.push_back(row(2, 11 * mib, 2, 3));
+  EXPECT_EQ(cached_for(plan).count(), 20 * mib) << "the freed segment is one block again";
+  plan.rows.push_back(row(3, 12 * mib + 1, 2, 3));
+  EXPECT_EQ(cached_for(plan).count(), (20 + 14) * mib);
+  plan.rows.push_back(row(4, 512, 3, 4));
+  EXPECT_EQ(cached_for(plan).count(), (20 + 14 + 2) * mib) << "small ones have a pool of their own";
+}
+
+TEST(PlacedBlocks, ForgetsOnlyWhatHasEnded) {
+  PlacedBlocks placed(kStarts);
+  placed.add(block(0, 4, 512), 0);
+  placed.add(block(2, 8, 512), 512);
+  placed.add(block(38, 45, 512), 1024);
+  placed.retire(4);
+  EXPECT_EQ(placed.find(block(3, 6, 512), Fit::kTightest), 0u);
+  EXPECT_EQ(placed.find(block(3, 6, 1024), Fit::kTightest), 1536u);
 }
 
 TEST(SegmentTree, AnswersAsAnArrayDoes) {

@@ -101,6 +101,19 @@ TEST_P(PlannerContract, KeepsRealTraces) {
   }
 }
 
+TEST_P(PlannerContract, KeepsRealTracesAlmostAtTheirFloor) {
+  const Machine machine = named_machine("h200-141g");
+  for (const char* name : {"resnet50", "unet", "gpt2"}) {
+    SCOPED_TRACE(name);
+    const trace::Trace trace = trace::read_trace_file(std::string(TENSORPAGER_TEST_DATA "/") + name + ".trace");
+    const Bytes budget(Liveness(trace).floor().count() * 103 / 100);
+    const auto result = plan(trace, budget, machine);
+    ASSERT_EQ(static_cast<bool>(result), GetParam().pages);
+    if (result) expect_kept(trace, result.value(), machine);
+    if (HasFatalFailure()) return;
+  }
+}
+
 TEST_P(PlannerContract, MovesNothingWhereAllFits) {
   const trace::Trace trace = layered_trace(200);
   const Machine machine = small_machine();

@@ -91,6 +91,26 @@ class RandomTrace {
 
 inline trace::Trace random_trace(unsigned seed) { return RandomTrace(seed).make(); }
 
+/// Gives every storage that lives through the window an identity, so that it is known in other classes' traces.
+inline trace::Trace with_identities(trace::Trace trace) {
+  for (std::size_t i = 0; i < trace.storages.size(); ++i) {
+    if (trace.storages[i].entry) trace.storages[i].identity = i;
+  }
+  return trace;
+}
+
+/// Another class of windows over the same storages: most reads are left out, and ops take other times.
+inline trace::Trace other_class(trace::Trace trace, unsigned seed) {
+  std::mt19937 random(seed);
+  for (trace::Op& op : trace.ops) {
+    std::erase_if(op.reads, [&](trace::StorageId) { return random() % 3 != 0; });
+    op.time = op.time * (random() % 4) / 2;
+    op.moved = base::Bytes(op.moved.count() / (1 + random() % 4));
+    op.temporary = {};
+  }
+  return trace;
+}
+
 /// A training step of about so many ops: layers of two forward and three backward ops and an update, with activations
 /// that wait for backward, and sizes that change every few layers as in a convolutional net.
 inline trace::Trace layered_trace(std::size_t ops) {

@@ -15,7 +15,7 @@ using namespace base;
 
 constexpr const char* kByHand = R"(tensorpager-trace 1
 granule 512
-storage 0 bytes=4096 entry name=weight
+storage 0 bytes=4096 entry identity=7 name=weight
 storage 1 bytes=1000
 op mm reads=0 births=1 ns=1500 temporary=64 flops=8192 moved=12288 precision=bfloat16
 op add_ reads=1 writes=0 deaths=1 random list backward
@@ -62,6 +62,8 @@ TEST(TraceIo, ReadsWhatAPersonWrites) {
   ASSERT_EQ(trace.storages.size(), 2u);
   EXPECT_TRUE(trace.storages[0].entry);
   EXPECT_EQ(trace.storages[0].name, "weight");
+  EXPECT_EQ(trace.storages[0].identity, 7u);
+  EXPECT_FALSE(trace.storages[1].identity);
   EXPECT_EQ(trace.storages[1].bytes, 1000_B);
   ASSERT_EQ(trace.ops.size(), 2u);
   EXPECT_EQ(trace.ops[0].name, "mm");
@@ -86,6 +88,9 @@ TEST(TraceIo, NamesFileLineAndField) {
   EXPECT_EQ(error_of(kByHand), "");
   EXPECT_EQ(error_of(edited("granule 512", "granule 500")), at + "2: granule: is not a power of two");
   EXPECT_EQ(error_of(edited("storage 1", "storage 5")), at + "4: storage: number 5 where 1 comes next");
+  EXPECT_EQ(error_of(edited("bytes=1000", "bytes=1000 identity=4")), at + "4: identity: is for a storage with entry");
+  EXPECT_EQ(error_of(edited("storage 1 bytes=1000", "storage 1 bytes=1000 entry identity=7")),
+            at + "4: identity: 7 is given twice");
   EXPECT_EQ(error_of(edited("bytes=1000", "bytes=1e3")), at + "4: bytes: '1e3' is not a whole number");
   EXPECT_EQ(error_of(edited("bytes=1000", "bytes=1125899906842624")),
             at + "4: bytes: '1125899906842624' is not below 1125899906842624");

@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <optional>
 
 #include "tensorpager/base/errors.h"
 #include "tensorpager/cli/command.h"
+#include "tensorpager/plan/boundary.h"
+#include "tensorpager/plan/caching_model.h"
 #include "tensorpager/plan/lower_bound.h"
 #include "tensorpager/plan/machine_io.h"
 #include "tensorpager/plan/timing.h"
@@ -19,6 +22,8 @@ double seconds(plan::Nanoseconds time) { return std::chrono::duration<double>(ti
 
 double ratio_less_one(double whole, double part) { return part > 0 ? whole / part - 1 : 0; }
 
+}  // namespace
+
 base::Bytes read_budget(const std::string& text, const plan::Liveness& liveness) {
   try {
     return base::parse_size(text, liveness.need());
@@ -29,7 +34,9 @@ base::Bytes read_budget(const std::string& text, const plan::Liveness& liveness)
   }
 }
 
-}  // namespace
+plan::Options read_planning(const PlanningOptions& options) {
+  return {.link_share = options.link_share / 100, .reserve = options.reserve / 100};
+}
 
 void add_machine_option(CLI::App& verb, std::string& machine) {
   std::string names;
@@ -56,21 +63,34 @@ Planning::Planning(const PlanningOptions& options)
       machine_(plan::find_machine(options.machine)),
       liveness_(trace_),
       budget_(read_budget(options.budget, liveness_)),
-      result_(plan::make_planner(options.planner)
-                  ->plan({.trace = trace_,
-                          .machine = machine_,
-                          .budget = budget_,
-                          .options = {.link_share = options.link_share / 100, .reserve = options.reserve / 100}})),
+      result_(make_plan(options)),
       path_(options.trace) {}
 
+base::Result<plan::Plan, plan::Infeasible> Planning::make_plan(const PlanningOptions& options) const {
+  std::optional<plan::BoundaryTable> table;
+  if (!options.boundary.empty()) table = plan::read_boundary_file(options.boundary);
+  return plan::make_planner(options.planner)
+      ->plan({.trace = trace_,
+              .machine = machine_,
+              .budget = budget_,
+              .options = read_planning(options),
+              .boundary = table ? &*table : nullptr});
+}
+
 void Planning::require_plan() const {
-  if (result_) return;
-  const plan::Infeasible& why = result_.error();
-  throw NotPossible(path_ + ": does not fit in " + base::format_bytes(budget_) + ": " +
-                    std::to_string(why.short_by.count()) + " bytes short at op " + std::to_string(why.op) + " (" +
-                    trace_.ops[why.op].name + "); the floor is " + std::to_string(liveness_.floor().count()) +
-                    " and the need " + std::to_string(liveness_.need().count()) +
-                    " bytes; try a larger --budget or a smaller batch");
+  if (!result_) fail_to_fit(path_, trace_, budget_, result_.error());
+}
+
+void fail_to_fit(const std::string& path, const trace::Trace& trace, base::Bytes budget, const plan::Infeasible& why) {
+  const plan::Liveness liveness(trace);
+  const std::string at = ": does not fit in " + base::format_bytes(budget);
+  if (why.for_boundary)
+    throw NotPossible(path + at +
+                      " with this boundary table, and does without; make one for all classes: `plan --also`");
+  throw NotPossible(path + at + ": " + std::to_string(why.short_by.count()) + " bytes short at op " +
+                    std::to_string(why.op) + " (" + trace.ops[why.op].name + "); the floor is " +
+                    std::to_string(liveness.floor().count()) + " and the need " +
+                    std::to_string(liveness.need().count()) + " bytes; try a larger --budget or a smaller batch");
 }
 
 void require_valid(const trace::Trace& trace, const plan::Plan& plan, const std::string& path) {
@@ -92,7 +112,9 @@ Figures::Figures(const trace::Trace& trace, const plan::Liveness& liveness, cons
       page_in(outcome.measured.page_in),
       peak(outcome.measured.peak),
       placement_waste(ratio_less_one(static_cast<double>((plan.top() + plan.slab).count()),
-                                     static_cast<double>(outcome.measured.peak.count()))) {}
+                                     static_cast<double>(outcome.measured.peak.count()))),
+      caching_waste(ratio_less_one(static_cast<double>(plan::cached_for(plan).count()),
+                                   static_cast<double>(outcome.measured.peak.count()))) {}
 
 std::string describe(const Figures& figures) {
   std::array<char, 256> text{};

@@ -14,13 +14,18 @@ struct PlanningOptions {
   std::string budget;
   std::string machine;
   std::string planner = "pages";
-  double reserve = 2;      // percent
-  double link_share = 75;  // percent
+  double reserve = 2;         // percent
+  double link_share = 75;     // percent
+  std::string boundary = {};  // file of a table; empty: none
 };
 
 /// The trace, --budget, --machine, --planner, --reserve and --link-share.
 void add_planning_options(CLI::App& verb, PlanningOptions& options);
 void add_machine_option(CLI::App& verb, std::string& machine);
+
+/// Of a trace's need, where it is in percent. Throws InvalidArgument.
+base::Bytes read_budget(const std::string& text, const plan::Liveness& liveness);
+plan::Options read_planning(const PlanningOptions& options);
 
 /// Reads what the options name, and plans. `%` in a budget is of the trace's need.
 class Planning {
@@ -37,6 +42,8 @@ class Planning {
   void require_plan() const;
 
  private:
+  base::Result<plan::Plan, plan::Infeasible> make_plan(const PlanningOptions& options) const;
+
   trace::Trace trace_;
   plan::Machine machine_;
   plan::Liveness liveness_;
@@ -44,6 +51,10 @@ class Planning {
   base::Result<plan::Plan, plan::Infeasible> result_;
   std::string path_;
 };
+
+/// Throws NotPossible: by how many bytes `path` does not fit, and where.
+[[noreturn]] void fail_to_fit(const std::string& path, const trace::Trace& trace, base::Bytes budget,
+                              const plan::Infeasible& why);
 
 /// Throws NotPossible with the first violation, where the plan is not right for the trace.
 void require_valid(const trace::Trace& trace, const plan::Plan& plan, const std::string& path);
@@ -61,6 +72,7 @@ struct Figures {
   base::Bytes page_in;
   base::Bytes peak;
   double placement_waste;  // top of the planned blocks and slab over the peak, less 1
+  double caching_waste;    // the same of what torch's caching allocator would reserve for these blocks
 };
 
 /// One line for people.

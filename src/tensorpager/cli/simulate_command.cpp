@@ -38,7 +38,8 @@ Json to_json(const plan::Liveness& liveness, const std::optional<plan::Infeasibl
           {"stall_seconds", or_null([](const Figures& f) { return f.stall_seconds; })},
           {"page_out_bytes", or_null([](const Figures& f) { return f.page_out.count(); })},
           {"page_in_bytes", or_null([](const Figures& f) { return f.page_in.count(); })},
-          {"placement_waste", or_null([](const Figures& f) { return f.placement_waste; })}};
+          {"placement_waste", or_null([](const Figures& f) { return f.placement_waste; })},
+          {"caching_waste", or_null([](const Figures& f) { return f.caching_waste; })}};
 }
 
 void show(const SimulateOptions& options, const trace::Trace& trace, const plan::Liveness& liveness,

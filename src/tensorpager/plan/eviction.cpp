@@ -99,16 +99,20 @@ class Sweep {
 
 }  // namespace
 
-Evictions choose_evictions(const Liveness& liveness, std::uint64_t space, bool wrap) {
+std::vector<bool> all_entries(const Liveness& liveness) {
   std::vector<bool> entry(liveness.storages());
-  for (std::uint32_t i = 0; wrap && i < entry.size(); ++i) {
+  for (std::uint32_t i = 0; i < entry.size(); ++i) {
     const Life& life = liveness.life(StorageId{i});
     entry[i] = life.pageable && life.entry;
   }
+  return entry;
+}
+
+Evictions choose_evictions(const Liveness& liveness, std::uint64_t space, std::vector<bool> entry, WindowEnds ends) {
   for (int sweep_number = 1;; ++sweep_number) {
     Sweep sweep(liveness, space, entry);
     sweep.run();
-    if (sweep.resident() != entry && wrap && sweep_number < kMaxSweeps) {
+    if (sweep.resident() != entry && ends == WindowEnds::kFree && sweep_number < kMaxSweeps) {
       entry = sweep.resident();
       continue;
     }

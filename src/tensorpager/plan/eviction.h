@@ -21,7 +21,16 @@ struct Evictions {
   std::vector<bool> unused_resident;
 };
 
-/// `space` is at least the floor without slabs. `wrap`: whether storages may be resident at the window's ends.
-Evictions choose_evictions(const Liveness& liveness, std::uint64_t space, bool wrap);
+enum class WindowEnds : std::uint8_t {
+  kFree,   // whatever is best to have resident at the window's ends
+  kFixed,  // the storages given
+};
+
+/// `space` is at least the floor without slabs. `entry`: by storage, whether it is resident when the window begins; a
+/// first guess where the ends are free. Where they are fixed, the last op uses all of these.
+Evictions choose_evictions(const Liveness& liveness, std::uint64_t space, std::vector<bool> entry, WindowEnds ends);
+
+/// What pages and lives over the window's end.
+std::vector<bool> all_entries(const Liveness& liveness);
 
 }  // namespace tensorpager::plan

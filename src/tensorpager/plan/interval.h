@@ -26,6 +26,8 @@ struct Interval {
   Leave leave = Leave::kDies;
   std::uint32_t previous = kNoInterval;  // where this is a page-in: the interval before, of the same storage
 
+  bool fixed = false;  // its offset is given
+
   bool is_whole() const { return fill == Fill::kBoundary; }
 };
 

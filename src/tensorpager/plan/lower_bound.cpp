@@ -38,9 +38,17 @@ constexpr std::int64_t kAlways = -1;  // before any op: what is below from the b
 constexpr std::int64_t kNotAgain = INT64_MAX;
 
 struct IdleAt {
-  IdleBytes since;  // by last use
+  IdleBytes since;  // by last write: from then on a copy may be made
   IdleBytes until;  // by next use
 };
+
+template <typename Use>
+std::int64_t last_write(Use begin, Use end) {
+  while (end != begin) {
+    if ((--end)->write) return end->op;
+  }
+  return kAlways;
+}
 
 IdleAt idle_at(const Liveness& liveness, std::uint32_t op) {
   IdleAt idle;
@@ -57,7 +65,7 @@ IdleAt idle_at(const Liveness& liveness, std::uint32_t op) {
     // What lives on from the window before may be below from the beginning, and what lives on into the next need not
     // return.
     const bool first_life = life.entry && !born;
-    idle.since.add(first_life || after == uses.begin() ? kAlways : std::prev(after)->op, life.bytes);
+    idle.since.add(first_life ? kAlways : last_write(uses.begin(), after), life.bytes);
     const bool used_again = after != uses.end() && life.birth != after->op;
     idle.until.add(used_again ? after->op : kNotAgain, life.bytes);
   }

@@ -10,6 +10,7 @@ namespace {
 class LruPlanner final : public Planner {
  public:
   base::Result<Plan, Infeasible> plan(const Problem& problem) const override {
+    require_no_boundary(problem, "lru");
     const Groundwork groundwork(problem);
     if (groundwork.is_below_floor()) return groundwork.below_floor();
     const OnlinePlacement placed =

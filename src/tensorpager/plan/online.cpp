@@ -8,15 +8,13 @@
 
 #include "tensorpager/base/errors.h"
 #include "tensorpager/base/extents.h"
+#include "tensorpager/plan/newest_by_range.h"
 
 namespace tensorpager::plan {
 namespace {
 
 using base::Bytes;
 using trace::index;
-
-/// What stays at one offset over the window's end, by storage.
-using Boundary = std::vector<std::optional<std::uint64_t>>;
 
 /// The boundary is settled by repetition, and shrinks each time but the first.
 constexpr int kMaxPasses = 8;
@@ -30,7 +28,6 @@ class Pass {
         boundary_(boundary),
         gaps_(Bytes(space), granule),
         blocks_(liveness.storages()) {
-    freed_.emplace(0, 0);
     // By offset, so that each is the next piece of the line, with a filler for what lies between.
     std::map<std::uint64_t, StorageId> by_offset;
     for (std::uint32_t i = 0; i < boundary.size(); ++i) {
@@ -88,7 +85,7 @@ class Pass {
 
   void open(StorageId id, std::uint64_t offset, std::uint32_t op, Fill fill) {
     const std::uint64_t bytes = id == kTemporary ? liveness_.temporary(op) : liveness_.life(id).bytes;
-    placement_.earliest.push_back(free_since(offset, bytes));
+    placement_.earliest.push_back(freed_.newest(offset, bytes).value_or(0));
     Interval interval{.storage = id,
                       .bytes = bytes,
                       .begin = op,
@@ -225,21 +222,9 @@ class Pass {
     return static_cast<double>(liveness_.life(id).bytes) * (of.dirty ? 2 : 1) / static_cast<double>(next - op + 1);
   }
 
-  std::int64_t free_since(std::uint64_t offset, std::uint64_t bytes) const {
-    std::int64_t since = 0;
-    for (auto range = std::prev(freed_.upper_bound(offset)); range != freed_.end() && range->first < offset + bytes;
-         ++range)
-      since = std::max(since, range->second);
-    return since;
-  }
-
   void free_range(std::uint64_t offset, std::uint64_t bytes, std::int64_t op) {
     gaps_.give_back(offset, Bytes(bytes));
-    const std::uint64_t end = offset + bytes;
-    const std::int64_t after = std::prev(freed_.upper_bound(end))->second;
-    freed_.erase(freed_.lower_bound(offset), freed_.lower_bound(end));
-    freed_[offset] = op;
-    freed_.emplace(end, after);
+    freed_.set(offset, bytes, op);
   }
 
   /// Joins what stays over the window's end with what it began as; the rest leaves.
@@ -279,7 +264,7 @@ class Pass {
   std::vector<Block> blocks_;
   std::map<std::uint64_t, StorageId> by_offset_;
   std::set<std::pair<std::int64_t, StorageId>> by_last_use_;
-  std::map<std::uint64_t, std::int64_t> freed_;  // begin of a range -> the op before which it was freed
+  NewestByRange<std::int64_t> freed_;  // the op before which bytes were freed
   std::uint64_t temporary_offset_ = 0;
   OnlinePlacement placement_;
 };
@@ -301,6 +286,14 @@ OnlinePlacement without_joined(OnlinePlacement from) {
 }
 
 }  // namespace
+
+std::optional<OnlinePlacement> place_online_within(const Liveness& liveness, std::uint64_t space, base::Bytes granule,
+                                                   const Boundary& boundary) {
+  Pass pass(liveness, space, granule, Victim::kFarthestNextUse, boundary);
+  pass.run();
+  if (pass.boundary_at_end(false) != boundary) return std::nullopt;
+  return without_joined(pass.result());
+}
 
 OnlinePlacement place_online(const Liveness& liveness, std::uint64_t space, base::Bytes granule, Victim victim) {
   Boundary boundary(liveness.storages());

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "tensorpager/plan/interval.h"
@@ -19,6 +20,13 @@ struct OnlinePlacement {
   std::vector<Interval> intervals;     // with offsets; page-ins begin where they are needed
   std::vector<std::int64_t> earliest;  // of each interval: since when its range is free
 };
+
+/// What stays at one offset over the window's end, by storage.
+using Boundary = std::vector<std::optional<std::uint64_t>>;
+
+/// Nothing where something of `boundary` does not come back to its offset, by the farthest next use.
+std::optional<OnlinePlacement> place_online_within(const Liveness& liveness, std::uint64_t space, base::Bytes granule,
+                                                   const Boundary& boundary);
 
 /// `space` is at least the floor without slabs.
 OnlinePlacement place_online(const Liveness& liveness, std::uint64_t space, base::Bytes granule, Victim victim);

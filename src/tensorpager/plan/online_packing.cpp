@@ -154,9 +154,14 @@ class OnlinePacker {
     }
     std::ranges::stable_sort(stack, std::ranges::greater(),
                              [&](std::uint32_t i) { return intervals_[i].release - intervals_[i].begin; });
+    const auto first_loose =
+        std::ranges::stable_partition(stack, [&](std::uint32_t i) { return intervals_[i].fixed; }).begin();
+    std::sort(stack.begin(), first_loose,
+              [&](std::uint32_t a, std::uint32_t b) { return intervals_[a].offset < intervals_[b].offset; });
     for (const std::uint32_t i : stack) {
-      offsets_[i] = gaps_.top();
-      gaps_.take(gaps_.top(), intervals_[i].bytes);
+      offsets_[i] = intervals_[i].fixed ? intervals_[i].offset : gaps_.top();
+      if (offsets_[i] > gaps_.top()) returns_.add(offsets_[i] - gaps_.top(), kNever);
+      gaps_.take(offsets_[i], intervals_[i].bytes);
       returns_.add(intervals_[i].bytes, is_whole(i) ? kNever : intervals_[i].begin);
       if (!is_whole(i)) given_back_.emplace(intervals_[i].release - ops_, i);
     }

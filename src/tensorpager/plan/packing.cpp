@@ -5,23 +5,34 @@
 #include <random>
 #include <utility>
 
-#include "tensorpager/plan/occupancy.h"
 #include "tensorpager/plan/online_packing.h"
+#include "tensorpager/plan/placed_blocks.h"
 
 namespace tensorpager::plan {
 namespace {
 
-/// The orders that are tried before one is mended; where there is no time for them, none is.
+/// The orders that are tried before one is mended; where there is no time for all of them, none is.
 constexpr std::size_t kFewestPasses = 3;
 
-enum class Fit : std::uint8_t { kTightest, kLowest };
+/// What mending leaves for packing over transfers.
+constexpr std::uint64_t kKeptPasses = 4;
+
+/// Blocks that are placed by begin, before those that have ended are forgotten.
+constexpr std::size_t kRetireEvery = 64;
+
+/// What finds no room, for residence alone, gets so many tries.
+constexpr int kOverTransfersRounds = 12;
 
 using Order = std::vector<std::uint32_t>;
 
 class Packer {
  public:
-  Packer(std::vector<Interval>& intervals, std::uint32_t ops, std::uint64_t space)
-      : intervals_(intervals), ops_(ops), space_(space), offsets_(intervals.size()), occupancy_(ops) {}
+  Packer(std::vector<Interval>& intervals, const std::vector<Nanoseconds>& starts, std::uint64_t space)
+      : intervals_(intervals), space_(space), offsets_(intervals.size()), placed_(starts) {
+    for (std::uint32_t i = 0; i < intervals.size(); ++i) {
+      if (intervals[i].fixed) fixed_.push_back(i);
+    }
+  }
 
   bool fits() const { return best_top_ <= space_; }
   std::uint64_t best_top() const { return best_top_; }
@@ -38,28 +49,40 @@ class Packer {
 
   /// Places all in this order; keeps what is best.
   std::uint64_t place(const Order& order, Fit fit) {
-    occupancy_.clear();
+    return place_each(order, [&](const Interval& interval) { return placed_.find(interval, fit); });
+  }
+
+  /// From number `by_begin` on, the order is by begin, and nothing goes over the window's end.
+  std::uint64_t place_over_transfers(const Order& order, std::size_t by_begin) {
+    std::size_t number = 0;
+    return place_each(order, [&](const Interval& interval) {
+      if (number++ >= by_begin && number % kRetireEvery == 0) placed_.retire(interval.begin);
+      const std::uint64_t offset = placed_.find(interval, Fit::kTightest);
+      return offset + interval.bytes <= space_ ? offset : placed_.find_over_transfers(interval, space_);
+    });
+  }
+  std::uint64_t looks() const { return placed_.looks(); }
+
+ private:
+  template <typename Find>
+  std::uint64_t place_each(const Order& order, Find find) {
+    placed_.clear();
     std::uint64_t top = 0;
+    for (const std::uint32_t i : fixed_) {
+      offsets_[i] = intervals_[i].offset;
+      placed_.add(intervals_[i], offsets_[i]);
+      top = std::max(top, end_of(i));
+    }
     for (const std::uint32_t i : order) {
-      const Interval& interval = intervals_[i];
-      const auto length = static_cast<std::uint32_t>(std::min<std::int64_t>(interval.release - interval.begin, ops_));
-      const auto begin = static_cast<std::uint32_t>(interval.begin);
-      const std::uint32_t end = std::min(begin + length, ops_);
-      const std::uint32_t rest = begin + length - end;
-      taken_.clear();
-      occupancy_.collect(begin, end, taken_);
-      occupancy_.collect(0, rest, taken_);
-      offsets_[i] = find(interval.bytes, fit);
-      const Range range{offsets_[i], offsets_[i] + interval.bytes};
-      occupancy_.take(begin, end, range);
-      occupancy_.take(0, rest, range);
-      top = std::max(top, range.end);
+      if (intervals_[i].fixed) continue;
+      offsets_[i] = find(intervals_[i]);
+      placed_.add(intervals_[i], offsets_[i]);
+      top = std::max(top, end_of(i));
     }
     keep(top, order);
     return top;
   }
 
- private:
   void keep(std::uint64_t top, const Order& order) {
     if (top >= best_top_) return;
     best_top_ = top;
@@ -67,31 +90,11 @@ class Packer {
     for (std::size_t i = 0; i < intervals_.size(); ++i) intervals_[i].offset = offsets_[i];
   }
 
-  std::uint64_t find(std::uint64_t bytes, Fit fit) {
-    std::ranges::sort(taken_, {}, &Range::begin);
-    std::uint64_t free_from = 0;
-    std::uint64_t best = UINT64_MAX;
-    std::uint64_t best_gap = UINT64_MAX;
-    for (const Range& range : taken_) {
-      if (range.begin > free_from) {
-        const std::uint64_t gap = range.begin - free_from;
-        if (gap >= bytes && gap < best_gap) {
-          best = free_from;
-          best_gap = gap;
-          if (fit == Fit::kLowest || gap == bytes) break;
-        }
-      }
-      free_from = std::max(free_from, range.end);
-    }
-    return best == UINT64_MAX ? free_from : best;
-  }
-
   std::vector<Interval>& intervals_;
-  std::uint32_t ops_;
   std::uint64_t space_;
   std::vector<std::uint64_t> offsets_;  // of the latest order
-  Occupancy occupancy_;
-  std::vector<Range> taken_;
+  PlacedBlocks placed_;
+  std::vector<std::uint32_t> fixed_;
   std::uint64_t best_top_ = UINT64_MAX;
   Order best_order_;
 };
@@ -108,8 +111,12 @@ double area_of(const Interval& interval) {
   return static_cast<double>(interval.bytes) * static_cast<double>(interval.release - interval.begin);
 }
 
+Order by_size(const std::vector<Interval>& intervals) {
+  return ordered_by(intervals, [](const Interval& i) { return std::pair(i.bytes, i.release - i.begin); });
+}
+
 /// Squeaky wheel: what ends above the space is moved forward in the order. Now and then something else moves too.
-void mend(Packer& packer, const std::vector<Interval>& intervals, std::uint64_t space, std::size_t rounds) {
+void mend(Packer& packer, const std::vector<Interval>& intervals, std::uint64_t space, PackingEffort& effort) {
   const std::size_t count = intervals.size();
   std::vector<double> priority(count);
   for (std::size_t k = 0; k < count; ++k) priority[packer.best_order()[k]] = static_cast<double>(count - k);
@@ -117,7 +124,7 @@ void mend(Packer& packer, const std::vector<Interval>& intervals, std::uint64_t 
   Order order = packer.best_order();
   std::mt19937 random(1);
   const auto uniform = [&] { return static_cast<double>(random() % 1024) / 1024; };
-  for (std::size_t round = 0; round < rounds && !packer.fits(); ++round) {
+  for (unsigned round = 0; round < effort.repairs && !packer.fits() && effort.spend(count, 1, kKeptPasses); ++round) {
     const double step = static_cast<double>(count);
     for (std::uint32_t i = 0; i < count; ++i) {
       if (packer.end_of(i) > space)
@@ -136,22 +143,51 @@ void mend(Packer& packer, const std::vector<Interval>& intervals, std::uint64_t 
 
 }  // namespace
 
-std::uint64_t pack(std::vector<Interval>& intervals, std::uint32_t ops, std::uint64_t space,
-                   const PackingEffort& effort) {
-  Packer packer(intervals, ops, space);
+bool PackingEffort::spend(std::size_t intervals, std::uint64_t passes, std::uint64_t kept) {
+  const std::uint64_t pass = std::uint64_t{intervals} * intervals / 2;
+  if (pass * (passes + kept) > looks) return false;
+  looks -= pass * passes;
+  return true;
+}
+
+std::uint64_t pack(std::vector<Interval>& intervals, const std::vector<Nanoseconds>& starts, std::uint64_t space,
+                   PackingEffort& effort) {
+  const auto ops = static_cast<std::uint32_t>(starts.size() - 1);
+  Packer packer(intervals, starts, space);
   packer.offer(pack_online(intervals, ops), ordered_by(intervals, [](const Interval& i) { return -i.begin; }));
-  const std::size_t passes = effort.work / std::max<std::size_t>(intervals.size(), 1);
-  if (packer.fits() || passes < kFewestPasses) return packer.best_top();
-  const Order by_begin = packer.best_order();
-  packer.place(by_begin, Fit::kTightest);
-  if (effort.many_orders && !packer.fits()) {
-    packer.place(ordered_by(intervals, [](const Interval& i) { return std::pair(i.bytes, i.release - i.begin); }),
-                 Fit::kTightest);
-    if (packer.fits()) return packer.best_top();
+  // Also where it fits: a lower top leaves one large gap for blocks that no plan knows.
+  if (!effort.spend(intervals.size(), kFewestPasses)) return packer.best_top();
+  packer.place(Order(packer.best_order()), Fit::kTightest);
+  if (effort.many_orders) {
+    packer.place(by_size(intervals), Fit::kTightest);
     packer.place(ordered_by(intervals, area_of), Fit::kTightest);
   }
-  mend(packer, intervals, space, std::min<std::size_t>(effort.repairs, passes - kFewestPasses));
+  mend(packer, intervals, space, effort);
   return packer.best_top();
+}
+
+bool pack_over_transfers(std::vector<Interval>& intervals, const std::vector<Nanoseconds>& starts, std::uint64_t space,
+                         PackingOrder by, PackingEffort& effort) {
+  const auto ops = static_cast<std::int64_t>(starts.size()) - 1;
+  const bool is_by_begin = by == PackingOrder::kBegin;
+  Packer packer(intervals, starts, space);
+  Order order = by == PackingOrder::kSize   ? by_size(intervals)
+                : by == PackingOrder::kArea ? ordered_by(intervals, area_of)
+                                            : ordered_by(intervals, [](const Interval& i) { return -i.begin; });
+  // What goes over the window's end, and what found no room, comes first.
+  const auto first = [&](auto is_first) {
+    return static_cast<std::size_t>(std::ranges::stable_partition(order, is_first).begin() - order.begin());
+  };
+  std::size_t ahead = first([&](std::uint32_t i) { return is_by_begin && intervals[i].release > ops; });
+  for (int round = 0; round < kOverTransfersRounds; ++round) {
+    if (is_by_begin ? effort.looks == 0 : !effort.spend(intervals.size(), 1)) return false;
+    const std::uint64_t looked = packer.looks();
+    if (packer.place_over_transfers(order, is_by_begin ? ahead : order.size()) <= space) return true;
+    if (is_by_begin) effort.looks -= std::min(effort.looks, packer.looks() - looked);
+    const std::size_t moved = first([&](std::uint32_t i) { return packer.end_of(i) > space; });
+    ahead = std::min(order.size(), ahead + moved);
+  }
+  return false;
 }
 
 }  // namespace tensorpager::plan

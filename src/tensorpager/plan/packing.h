@@ -9,26 +9,39 @@
 //     +--------+----------------+----> op
 //
 // Offline packing is a matter of order: each interval takes the tightest gap that is left. Several orders are tried,
-// then the order is mended: what did not fit comes earlier the next time.
+// then the order is mended: what did not fit comes earlier the next time. What is resident must have its range alone;
+// the time that transfers take is only expected, and may be given up for some of them.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
 #include "tensorpager/plan/interval.h"
+#include "tensorpager/plan/machine.h"
 
 namespace tensorpager::plan {
 
+/// How hard packing tries, in all calls that are given the same object.
 struct PackingEffort {
-  bool many_orders = true;  // else by begin alone
-  unsigned repairs = 30;    // rounds of mending the order, at the most
-  std::size_t work =
-      10'000;  // intervals placed with a look at all ops, at the most: a large trace is packed online only
+  bool many_orders = true;           // else by begin alone
+  unsigned repairs = 6;              // rounds of mending the order, at the most
+  std::uint64_t looks = 40'000'000;  // at placed blocks, some ns each: most orders are for small traces
+  std::uint64_t looks_each = 8000;   // more of them for each interval
+
+  /// For so many passes over all intervals; false where that is more than there is, but for what is `kept`.
+  bool spend(std::size_t intervals, std::uint64_t passes, std::uint64_t kept = 0);
 };
 
-/// Sets `offset` of all intervals, over [begin, release). Stops at the first order whose top is within `space`; the
-/// result is the best top found.
-std::uint64_t pack(std::vector<Interval>& intervals, std::uint32_t ops, std::uint64_t space,
-                   const PackingEffort& effort);
+/// Sets `offset` of all intervals that are not fixed, over [begin, release). Orders are mended until the top is within
+/// `space`; the result is the best top found. `starts` are the times at which ops start, and the window's end.
+std::uint64_t pack(std::vector<Interval>& intervals, const std::vector<Nanoseconds>& starts, std::uint64_t space,
+                   PackingEffort& effort);
+
+enum class PackingOrder : std::uint8_t { kSize, kArea, kBegin };
+
+/// The same, where what finds no room lies where another's transfer is under way, wherever one of the two must wait the
+/// least. Page-ins may begin too early then (delay_page_ins). False where not even residence finds room.
+bool pack_over_transfers(std::vector<Interval>& intervals, const std::vector<Nanoseconds>& starts, std::uint64_t space,
+                         PackingOrder by, PackingEffort& effort);
 
 }  // namespace tensorpager::plan

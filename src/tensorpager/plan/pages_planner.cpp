@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "tensorpager/plan/boundary.h"
 #include "tensorpager/plan/online.h"
 #include "tensorpager/plan/planner.h"
 #include "tensorpager/plan/schedule.h"
@@ -17,8 +18,10 @@ namespace {
 /// Plans for less, before other means are tried: so many, and fewer where a round takes long.
 constexpr std::size_t kFeedbackRounds = 8;
 constexpr std::size_t kFeedbackWork = 600'000;  // rows, in all rounds
-/// At least by so much less each time: by as little as packing lacks it would still lack a little.
-constexpr double kFeedbackStep = 0.99;
+/// At least by so much less each time: by as little as packing lacks it would still lack a little. And at most by so
+/// much: what does not fit may still be quicker, over transfers.
+constexpr double kSmallestFeedbackStep = 0.98;
+constexpr double kLargestFeedbackStep = 0.93;
 /// Beyond so many it is a last resort only: each eviction looks at all that is resident.
 constexpr std::uint32_t kOnlineOps = 2000;
 /// Times and tails settle in two; the best of them is taken.
@@ -27,26 +30,33 @@ constexpr double kShorterTails[] = {0.8, 0.4, 0};
 
 class Attempt {
  public:
-  explicit Attempt(const Groundwork& groundwork)
+  Attempt(const Groundwork& groundwork, const Boundary* boundary)
       : groundwork_(groundwork),
+        boundary_(boundary),
         machine_(with_link_share(groundwork.problem.machine, groundwork.problem.options.link_share)),
         techniques_(groundwork.problem.options.techniques),
+        effort_(techniques_.packing),
         ops_(groundwork.liveness.ops()) {
-    starts_.push_back(Nanoseconds(0));
-    for (const Nanoseconds time : groundwork.op_times) starts_.push_back(starts_.back() + time);
+    effort_.looks = 0;
   }
 
   struct Rows {
     std::vector<Row> rows;
-    Nanoseconds step;
+    Nanoseconds step;  // with the links that are planned with, and with the machine's: the sum
   };
+
+  /// One round's share of the effort is added to what is left.
+  void allow_packing(std::size_t intervals) {
+    effort_.looks += (techniques_.packing.looks + techniques_.packing.looks_each * intervals) / kFeedbackRounds;
+  }
 
   /// By bytes alone, within `space`.
   std::vector<Interval> schedule(std::uint64_t space) const {
-    const Evictions evictions = choose_evictions(groundwork_.liveness, space, techniques_.wrap);
-    std::vector<Interval> intervals = make_intervals(groundwork_.liveness, evictions, techniques_.early_page_outs);
+    std::vector<Interval> intervals =
+        make_intervals(groundwork_.liveness, choose_evictions(space), techniques_.early_page_outs);
+    if (boundary_ != nullptr) fix_boundary(intervals);
     std::vector<Interval> best = intervals;
-    std::vector<Nanoseconds> starts = starts_;
+    std::vector<Nanoseconds> starts = groundwork_.starts;
     Nanoseconds best_step = Nanoseconds::max();
     for (int round = 0; round < kScheduleRounds; ++round) {
       if (techniques_.prefetch) schedule_page_ins(intervals, space, starts, machine_.in);
@@ -65,7 +75,7 @@ class Attempt {
   }
 
   /// Tails and page-ins under way take their blocks for `share` of the time expected.
-  std::uint64_t place(std::vector<Interval>& intervals, double share) const {
+  std::uint64_t place(std::vector<Interval>& intervals, double share) {
     for (Interval& interval : intervals) {
       const auto shortened = [&](std::int64_t stretch) {
         return static_cast<std::int64_t>(static_cast<double>(stretch) * share);
@@ -73,19 +83,34 @@ class Attempt {
       interval.begin = interval.need - shortened(interval.need - interval.begin);
       interval.release = interval.end + shortened(interval.release - interval.end);
     }
-    return pack(intervals, ops_, groundwork_.space(), techniques_.packing);
+    return pack(intervals, groundwork_.starts, groundwork_.space(), effort_);
+  }
+
+  /// With tails and page-ins under way given up where there is no room for them.
+  std::optional<Rows> place_over_transfers(std::vector<Interval> intervals, PackingOrder by) {
+    if (!pack_over_transfers(intervals, groundwork_.starts, groundwork_.space(), by, effort_)) return std::nullopt;
+    delay_page_ins(intervals, ops_);
+    return finish(intervals);
   }
 
   Rows finish(const std::vector<Interval>& intervals) const {
     Rows done{.rows = make_rows(intervals, ops_), .step = {}};
     wait_by_offsets(done.rows, ops_);
-    done.step = time_rows(done.rows, groundwork_.op_times, machine_).step;
+    // Links that keep their rate are as likely as those that do not.
+    done.step = time_rows(done.rows, groundwork_.op_times, machine_).step +
+                time_rows(done.rows, groundwork_.op_times, groundwork_.problem.machine).step;
     return done;
   }
 
-  Rows online() const {
-    OnlinePlacement placed = place_online(groundwork_.liveness, groundwork_.space(), groundwork_.problem.trace.granule,
-                                          Victim::kFarthestNextUse);
+  /// Nothing where a boundary table does not place.
+  std::optional<Rows> online() const {
+    const base::Bytes granule = groundwork_.problem.trace.granule;
+    auto found = boundary_ != nullptr
+                     ? place_online_within(groundwork_.liveness, groundwork_.space(), granule, *boundary_)
+                     : place_online(groundwork_.liveness, groundwork_.space(), granule, Victim::kFarthestNextUse);
+    if (!found) return std::nullopt;
+    OnlinePlacement placed = std::move(*found);
+    if (boundary_ != nullptr) take_for_dirty(placed.intervals);
     Rows best = finish(placed.intervals);
     std::vector<Nanoseconds> starts = time_rows(best.rows, groundwork_.op_times, machine_).starts;
     for (int round = 0; round < kScheduleRounds && techniques_.prefetch; ++round) {
@@ -98,24 +123,83 @@ class Attempt {
   }
 
  private:
+  Evictions choose_evictions(std::uint64_t space) const {
+    const Liveness& liveness = groundwork_.liveness;
+    std::vector<bool> entry(liveness.storages());
+    if (boundary_ != nullptr)
+      std::transform(boundary_->begin(), boundary_->end(), entry.begin(),
+                     [](const auto& offset) { return offset.has_value(); });
+    else if (techniques_.wrap)
+      return plan::choose_evictions(liveness, space, all_entries(liveness), WindowEnds::kFree);
+    return plan::choose_evictions(liveness, space, entry, WindowEnds::kFixed);
+  }
+
+  void fix_boundary(std::vector<Interval>& intervals) const {
+    take_for_dirty(intervals);
+    for (Interval& interval : intervals) {
+      if (!interval.is_whole() && interval.end <= ops_) continue;
+      interval.fixed = true;
+      interval.offset = (*boundary_)[trace::index(interval.storage)].value();
+    }
+  }
+
+  /// What comes from the boundary: a window of another class may have written it.
+  void take_for_dirty(std::vector<Interval>& intervals) const {
+    for (Interval& interval : intervals) {
+      if (interval.end > ops_ && interval.leave == Leave::kDrop) interval.leave = Leave::kPageOut;
+    }
+  }
+
   const Groundwork& groundwork_;
+  const Boundary* boundary_;  // null: whatever is best
   Machine machine_;
   const Techniques& techniques_;
+  PackingEffort effort_;  // what is left of it
   std::uint32_t ops_;
-  std::vector<Nanoseconds> starts_;  // of ops, if nothing stalls
 };
 
 class PagesPlanner final : public Planner {
  public:
   base::Result<Plan, Infeasible> plan(const Problem& problem) const override {
+    if (problem.boundary != nullptr) return plan_within(problem);
     const Groundwork groundwork(problem);
     if (groundwork.is_below_floor()) return groundwork.below_floor();
-    return groundwork.finish("pages", search(groundwork).rows);
+    return groundwork.finish("pages", search(groundwork, nullptr).value().rows);
   }
 
  private:
-  static Attempt::Rows search(const Groundwork& groundwork) {
-    const Attempt attempt(groundwork);
+  /// The table's storages are there when the window begins and when it ends: as if its first and its last op used them.
+  static base::Result<Plan, Infeasible> plan_within(const Problem& problem) {
+    const Boundary boundary = offsets_in(*problem.boundary, problem.trace);
+    trace::Trace trace = problem.trace;
+    if (!trace.ops.empty()) {
+      add_uses(trace.ops.front(), boundary);
+      add_uses(trace.ops.back(), boundary);
+    }
+    const Problem inner{trace, problem.machine, problem.budget, problem.options, problem.boundary};
+    const Groundwork groundwork(inner);
+    if (groundwork.is_below_floor()) {
+      const Liveness alone(problem.trace);
+      Infeasible why = groundwork.below_floor();
+      if (problem.budget < alone.floor()) return Infeasible{alone.floor() - problem.budget, alone.floor_op()};
+      why.for_boundary = true;
+      return why;
+    }
+    const auto rows = search(groundwork, &boundary);
+    if (!rows) return Infeasible{.short_by = {}, .op = 0, .for_boundary = true};
+    return groundwork.finish("pages", rows->rows);
+  }
+
+  static void add_uses(trace::Op& op, const Boundary& boundary) {
+    for (std::uint32_t i = 0; i < boundary.size(); ++i) {
+      const StorageId id{i};
+      const auto has = [&](const std::vector<StorageId>& list) { return std::ranges::find(list, id) != list.end(); };
+      if (boundary[i] && !has(op.reads) && !has(op.births)) op.reads.push_back(id);
+    }
+  }
+
+  static std::optional<Attempt::Rows> search(const Groundwork& groundwork, const Boundary* boundary) {
+    Attempt attempt(groundwork, boundary);
     const std::uint64_t space = groundwork.space();
     const std::uint64_t least = (groundwork.liveness.floor() - groundwork.liveness.slab()).count();
     std::optional<Attempt::Rows> best;
@@ -128,10 +212,17 @@ class PagesPlanner final : public Planner {
       const std::vector<Interval> scheduled = attempt.schedule(planned);
       rounds = std::clamp<std::size_t>(kFeedbackWork / std::max<std::size_t>(scheduled.size(), 1), 2, kFeedbackRounds);
       std::vector<Interval> intervals = scheduled;
+      attempt.allow_packing(scheduled.size());
       const std::uint64_t top = attempt.place(intervals, 1);
       if (top <= space) {
         offer(attempt.finish(intervals));
         break;
+      }
+      bool fits_over_transfers = false;
+      for (const PackingOrder by : {PackingOrder::kSize, PackingOrder::kArea, PackingOrder::kBegin}) {
+        auto rows = attempt.place_over_transfers(scheduled, by);
+        fits_over_transfers |= rows.has_value();
+        if (rows) offer(std::move(*rows));
       }
       if (round == 0) {
         for (const double share : kShorterTails) {
@@ -143,11 +234,15 @@ class PagesPlanner final : public Planner {
       }
       if (!groundwork.problem.options.techniques.feedback) break;
       const double scale = static_cast<double>(space) / static_cast<double>(top);
-      planned = static_cast<std::uint64_t>(static_cast<double>(planned) * std::min(scale, kFeedbackStep));
+      planned = static_cast<std::uint64_t>(
+          static_cast<double>(planned) *
+          std::clamp(scale, fits_over_transfers ? kLargestFeedbackStep : 0, kSmallestFeedbackStep));
     }
     // Where packing needed other means, deciding offsets with residency may be the better of the two.
-    if (!best || (planned < space && groundwork.liveness.ops() <= kOnlineOps)) offer(attempt.online());
-    return std::move(*best);
+    if (!best || (planned < space && groundwork.liveness.ops() <= kOnlineOps)) {
+      if (auto rows = attempt.online()) offer(std::move(*rows));
+    }
+    return best;
   }
 };
 

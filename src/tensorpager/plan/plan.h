@@ -9,7 +9,8 @@
 //   once.
 // The block of a page-out is charged until a row's wait covers it. Page-outs and page-ins are two queues, each in
 // order; a page-in also starts no earlier than the last page-out of its own storage is done. After the last op comes op
-// 0 again: rows that leave by the boundary continue in those that come from it, at the same offset.
+// 0 again: rows that leave by the boundary continue in those that come from it, at the same offset. Plans that share a
+// boundary table (boundary.h) may follow each other.
 #pragma once
 
 #include <chrono>
@@ -62,7 +63,8 @@ struct Plan {
   base::Bytes slab = {};     // at the arena's end, for storages that are never evicted
   base::Bytes reserve = {};  // before it, for blocks that no plan knows
   std::uint32_t ops = 0;
-  std::vector<Row> rows = {};  // by begin, and in the order in which they begin
+  bool shared_boundary = false;  // other plans may come before: what comes from the boundary may be dirty
+  std::vector<Row> rows = {};    // by begin, and in the order in which they begin
   Prediction predicted = {};
 
   /// Where planned blocks may be: below this.

@@ -68,6 +68,7 @@ class PlanReader {
   base::Bytes bytes(const char* key, std::uint64_t limit) { return base::Bytes(records_.number(key, limit)); }
 
   void read_head() {
+    plan_.shared_boundary = records_.flag("shared_boundary");
     plan_.planner = records_.text("planner");
     plan_.machine = records_.text("machine");
     plan_.budget = bytes("budget", kMaxBytes + 1);
@@ -141,7 +142,7 @@ std::string write_plan(const Plan& plan) {
   std::string text = std::string(kKind) + " " + number(kVersion) + "\nplan planner=" + plan.planner +
                      " machine=" + plan.machine + " budget=" + number(plan.budget.count()) +
                      " slab=" + number(plan.slab.count()) + " reserve=" + number(plan.reserve.count()) +
-                     " ops=" + number(plan.ops) + "\n";
+                     " ops=" + number(plan.ops) + (plan.shared_boundary ? " shared_boundary\n" : "\n");
   for (const Row& row : plan.rows) {
     text += "row " + (row.storage == kTemporary ? "temporary" : number(trace::index(row.storage)));
     text += " bytes=" + number(row.bytes.count()) + " offset=" + number(row.offset) + " begin=" + number(row.begin) +

@@ -31,8 +31,14 @@ std::vector<std::string> planner_names() {
   return names;
 }
 
+void require_no_boundary(const Problem& problem, const char* planner) {
+  if (problem.boundary != nullptr)
+    throw base::InvalidArgument(std::string("planner '") + planner + "' takes no boundary table; use pages");
+}
+
 Groundwork::Groundwork(const Problem& of)
-    : problem(of), liveness(of.trace), op_times(plan::op_times(of.trace, of.machine)) {
+    : problem(of), liveness(of.trace), op_times(plan::op_times(of.trace, of.machine)), starts(1) {
+  for (const Nanoseconds time : op_times) starts.push_back(starts.back() + time);
   if (is_below_floor()) return;
   // Off-plan blocks are a possibility, the floor is a fact: of what is left above it the reserve takes no more than
   // half.
@@ -49,6 +55,7 @@ Plan Groundwork::finish(std::string planner, std::vector<Row> rows) const {
             .slab = liveness.slab(),
             .reserve = reserve,
             .ops = liveness.ops(),
+            .shared_boundary = problem.boundary != nullptr,
             .rows = std::move(rows)};
   plan.predicted = predict(plan, op_times, problem.machine);
   return plan;

@@ -33,23 +33,28 @@ struct Options {
   Techniques techniques = {};
 };
 
+struct BoundaryTable;
+
 struct Problem {
   const trace::Trace& trace;
   const Machine& machine;
   base::Bytes budget;
   Options options = {};
+  const BoundaryTable* boundary = nullptr;  // what the window begins and ends with; else whatever is best for it alone
 };
 
 struct Infeasible {
-  base::Bytes short_by;  // by how much the budget is too small
-  std::uint32_t op;      // where
+  base::Bytes short_by;       // by how much the budget is too small
+  std::uint32_t op;           // where
+  bool for_boundary = false;  // without the boundary table there is a plan
 };
 
 class Planner {
  public:
   virtual ~Planner() = default;
 
-  /// Any budget from the floor on gets a plan from a planner that pages.
+  /// Any budget from the floor on gets a plan from a planner that pages. Only `pages` takes a boundary table; the
+  /// others throw InvalidArgument.
   virtual base::Result<Plan, Infeasible> plan(const Problem& problem) const = 0;
 };
 
@@ -61,6 +66,9 @@ std::unique_ptr<Planner> make_pages_planner();     // planned movement, without 
 std::unique_ptr<Planner> make_planner(const std::string& name);
 std::vector<std::string> planner_names();
 
+/// Throws InvalidArgument where the problem has a boundary table.
+void require_no_boundary(const Problem& problem, const char* planner);
+
 /// A problem with what every planner looks up first.
 struct Groundwork {
   explicit Groundwork(const Problem& problem);
@@ -68,12 +76,16 @@ struct Groundwork {
   const Problem& problem;
   Liveness liveness;
   std::vector<Nanoseconds> op_times;
+  std::vector<Nanoseconds> starts;  // of ops, if nothing stalls; then the window's end
   base::Bytes reserve;
 
   bool is_below_floor() const { return problem.budget < liveness.floor(); }
   Infeasible below_floor() const { return {liveness.floor() - problem.budget, liveness.floor_op()}; }
-  /// For blocks with an offset.
-  std::uint64_t space() const { return (problem.budget - liveness.slab() - reserve).count(); }
+  /// For blocks with an offset: whole granules.
+  std::uint64_t space() const {
+    const std::uint64_t left = (problem.budget - liveness.slab() - reserve).count();
+    return left - left % problem.trace.granule.count();
+  }
   /// With offsets and waits set: what is left is to predict.
   Plan finish(std::string planner, std::vector<Row> rows) const;
 };

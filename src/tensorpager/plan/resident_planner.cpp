@@ -9,6 +9,7 @@ namespace {
 class ResidentPlanner final : public Planner {
  public:
   base::Result<Plan, Infeasible> plan(const Problem& problem) const override {
+    require_no_boundary(problem, "resident");
     Groundwork groundwork(problem);
     const Liveness& liveness = groundwork.liveness;
     if (problem.budget < liveness.need()) return Infeasible{liveness.need() - problem.budget, liveness.need_op()};
@@ -18,7 +19,8 @@ class ResidentPlanner final : public Planner {
     none.after_use.assign(liveness.all_uses(), kNever);
     none.unused_resident.assign(liveness.storages(), true);
     std::vector<Interval> intervals = make_intervals(liveness, none, true);
-    const std::uint64_t top = pack(intervals, liveness.ops(), groundwork.space(), problem.options.techniques.packing);
+    PackingEffort effort = problem.options.techniques.packing;
+    const std::uint64_t top = pack(intervals, groundwork.starts, groundwork.space(), effort);
     const base::Bytes wanted = base::Bytes(top) + liveness.slab();
     if (wanted > problem.budget) return Infeasible{wanted - problem.budget, liveness.need_op()};
     groundwork.reserve = std::min(groundwork.reserve, problem.budget - wanted);

@@ -2,9 +2,10 @@
 
 #include <algorithm>
 #include <deque>
-#include <map>
 #include <numeric>
+#include <utility>
 
+#include "tensorpager/plan/newest_by_range.h"
 #include "tensorpager/plan/segment_tree.h"
 
 namespace tensorpager::plan {
@@ -108,6 +109,23 @@ void schedule_placed_page_ins(std::vector<Interval>& intervals, const std::vecto
     intervals[page_ins[k]].begin = std::max(first[k], earliest[page_ins[k]]);
 }
 
+void delay_page_ins(std::vector<Interval>& intervals, std::uint32_t ops) {
+  const auto end_in_window = [&](std::uint32_t i) { return (intervals[i].end - 1) % ops + 1; };
+  std::vector<std::uint32_t> by_end(intervals.size());
+  std::iota(by_end.begin(), by_end.end(), 0u);
+  std::ranges::sort(by_end, {}, end_in_window);
+  const std::vector<std::uint32_t> page_ins = page_ins_of(intervals);
+  NewestByRange<std::int64_t> free_from;
+  for (std::uint32_t i : by_end) free_from.set(intervals[i].offset, intervals[i].bytes, end_in_window(i) - ops);
+  auto next = by_end.begin();
+  for (const std::uint32_t i : page_ins) {
+    Interval& interval = intervals[i];
+    for (; next != by_end.end() && end_in_window(*next) <= interval.need; ++next)
+      free_from.set(intervals[*next].offset, intervals[*next].bytes, end_in_window(*next));
+    interval.begin = std::max(interval.begin, free_from.newest(interval.offset, interval.bytes).value_or(0));
+  }
+}
+
 void wait_by_bytes(std::vector<Row>& rows, std::uint32_t ops, std::uint64_t space) {
   Instances instances(rows);
   std::vector<std::uint64_t> freed(ops + 1);  // by op before which they leave, without page-outs
@@ -138,22 +156,10 @@ void wait_by_bytes(std::vector<Row>& rows, std::uint32_t ops, std::uint64_t spac
 
 void wait_by_offsets(std::vector<Row>& rows, std::uint32_t ops) {
   Instances instances(rows);
-  std::map<std::uint64_t, std::pair<std::uint64_t, std::size_t>> last;  // begin of a range -> its end, newest page-out
-  const auto cut_at = [&](std::uint64_t offset) {
-    auto after = last.lower_bound(offset);
-    if (after == last.begin()) return;
-    const auto before = std::prev(after);
-    if (before->second.first <= offset) return;
-    last.emplace_hint(after, offset, before->second);
-    before->second.first = offset;
-  };
+  NewestByRange<std::size_t> last;
   const auto submit = [&](std::size_t instance) {
     const Row& row = instances.row(instance);
-    const std::uint64_t end = row.offset + row.bytes.count();
-    cut_at(row.offset);
-    cut_at(end);
-    last.erase(last.lower_bound(row.offset), last.lower_bound(end));
-    last.emplace(row.offset, std::pair(end, instance + 1));
+    last.set(row.offset, row.bytes.count(), instance + 1);
   };
   std::size_t waited = 0;  // instance up to which all are done, counted from 1
   for (std::size_t window = 0; window < 2; ++window) {
@@ -161,13 +167,7 @@ void wait_by_offsets(std::vector<Row>& rows, std::uint32_t ops) {
       instances.submit_until(window, row.begin, submit);
       row.wait = 0;
       if (row.fill == Fill::kBoundary) continue;
-      const std::uint64_t end = row.offset + row.bytes.count();
-      auto range = last.upper_bound(row.offset);
-      if (range != last.begin()) --range;
-      std::size_t newest = 0;
-      for (; range != last.end() && range->first < end; ++range) {
-        if (range->second.first > row.offset) newest = std::max(newest, range->second.second);
-      }
+      const std::size_t newest = last.newest(row.offset, row.bytes.count()).value_or(0);
       if (newest <= waited) continue;
       waited = newest;
       row.wait = instances.ticket(newest - 1);

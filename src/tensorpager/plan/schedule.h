@@ -21,6 +21,9 @@ void schedule_page_ins(std::vector<Interval>& intervals, std::uint64_t space, co
 void schedule_placed_page_ins(std::vector<Interval>& intervals, const std::vector<std::int64_t>& earliest,
                               const std::vector<Nanoseconds>& starts, const Link& link);
 
+/// Moves page-ins that begin where something else is resident in their range to its end.
+void delay_page_ins(std::vector<Interval>& intervals, std::uint32_t ops);
+
 /// Sets the waits of rows by bytes alone: the first row for which the bytes charged do not leave room waits for the
 /// oldest page-outs. Also a table whose bytes never fit is answered; what it lacks cannot be waited for.
 void wait_by_bytes(std::vector<Row>& rows, std::uint32_t ops, std::uint64_t space);

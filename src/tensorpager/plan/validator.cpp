@@ -224,8 +224,9 @@ class Walk {
       storage.place = Place::kAcross;
       return;
     }
-    // In the first window it is not known whether what came from the boundary is clean.
-    const bool unknown = window_ == 0 && row.fill == Fill::kBoundary;
+    // In the first window it is not known whether what came from the boundary is clean; after another class it is not.
+    const bool unknown = window_ == 0 && row.fill == Fill::kBoundary && !plan_.shared_boundary;
+    if (plan_.shared_boundary && row.fill == Fill::kBoundary) storage.copy = false;
     if (row.leave == Leave::kDrop && !storage.copy && !unknown)
       wrong(op_, name(row) + " is dropped, and its bytes are nowhere else");
     storage.copy = true;
@@ -251,5 +252,26 @@ class Walk {
 }  // namespace
 
 std::vector<std::string> validate(const trace::Trace& trace, const Plan& plan) { return Walk(trace, plan).run(); }
+
+std::vector<std::string> validate_boundary(const trace::Trace& trace, const Plan& plan, const BoundaryTable& table) {
+  std::vector<std::string> violations;
+  if (!plan.shared_boundary) violations.emplace_back("the plan was not made for a boundary table");
+  std::map<std::uint64_t, BoundaryEntry> missing;
+  for (const BoundaryEntry& entry : table.entries) missing.emplace(entry.identity, entry);
+  for (const Row& row : plan.rows) {
+    if (row.fill != Fill::kBoundary || index(row.storage) >= trace.storages.size()) continue;
+    const std::string storage = "storage " + std::to_string(index(row.storage));
+    const auto identity = trace.storages[index(row.storage)].identity;
+    const auto entry = identity ? missing.find(*identity) : missing.end();
+    if (entry == missing.end())
+      violations.push_back(storage + " comes from the boundary and is not in the table");
+    else if (entry->second.offset != row.offset || entry->second.bytes != row.bytes)
+      violations.push_back(storage + " has another offset or size in the table");
+    if (entry != missing.end()) missing.erase(entry);
+  }
+  for (const auto& [identity, entry] : missing)
+    violations.push_back("the storage with identity " + std::to_string(identity) + " does not come from the boundary");
+  return violations;
+}
 
 }  // namespace tensorpager::plan

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "tensorpager/plan/boundary_table.h"
 #include "tensorpager/plan/plan.h"
 #include "tensorpager/trace/record.h"
 
@@ -15,7 +16,10 @@ namespace tensorpager::plan {
 /// for;
 /// - what leaves without a copy is dead, or the same bytes are below; what is paged in was paged out before;
 /// - the charged bytes stay within the budget, and below slab and reserve;
-/// - the window ends as it began.
+/// - the window ends as it began; where the plan shares a boundary, what comes from it is taken for dirty.
 std::vector<std::string> validate(const trace::Trace& trace, const Plan& plan);
+
+/// Whether the plan begins and ends with the boundary table, storage by storage.
+std::vector<std::string> validate_boundary(const trace::Trace& trace, const Plan& plan, const BoundaryTable& table);
 
 }  // namespace tensorpager::plan

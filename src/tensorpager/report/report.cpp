@@ -21,6 +21,8 @@ using plan::Stall;
 using trace::index;
 
 constexpr std::size_t kShown = 10;
+/// A line that goes on, below where its text began.
+const std::string kNextLine = "\n" + std::string(16, ' ');
 
 std::string milliseconds(Nanoseconds time) {
   std::array<char, 32> text{};
@@ -162,8 +164,8 @@ class Text {
       const Row& leaves = subject_.plan.rows[all[i].leaves];
       const Row& comes = subject_.plan.rows[all[i].comes];
       line("  " + padded(milliseconds(all[i].cost), 12) + "  " + owner(comes) + ", " + base::format_bytes(comes.bytes) +
-           ", " + (leaves.leave == Leave::kDrop ? "is dropped" : "leaves") + " after " + op_name(leaves.end - 1) +
-           " and is back for " + op_name(comes.need) + why(leaves.end, comes.need));
+           "," + kNextLine + (leaves.leave == Leave::kDrop ? "is dropped" : "leaves") + " after " +
+           op_name(leaves.end - 1) + " and is back for " + op_name(comes.need) + why(leaves.end, comes.need));
     }
   }
 
@@ -178,7 +180,7 @@ class Text {
     }
     const Bytes live = subject_.liveness.live(worst);
     if (live <= subject_.plan.space() + subject_.plan.slab) return ": blocks that were free did not fit";
-    return ": at op " + std::to_string(worst) + " " +
+    return ":" + kNextLine + "at op " + std::to_string(worst) + " " +
            base::format_bytes(live - subject_.plan.budget + subject_.plan.reserve) +
            " too many are live, and it is unused for " + std::to_string(count) + " ops";
   }

@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,9 +22,10 @@ constexpr std::uint32_t index(StorageId id) { return static_cast<std::uint32_t>(
 using base::Precision;
 
 struct Storage {
-  base::Bytes bytes = {};  // as asked for, before rounding to the granule
-  bool entry = false;      // alive when the window begins, and when it ends
-  std::string name = {};   // for reports; may be empty
+  base::Bytes bytes = {};                      // as asked for, before rounding to the granule
+  bool entry = false;                          // alive when the window begins, and when it ends
+  std::string name = {};                       // for reports; may be empty
+  std::optional<std::uint64_t> identity = {};  // of an entry: the same in the traces of all classes of windows
 };
 
 struct Op {

@@ -4,6 +4,7 @@
 #include <fstream>
 #include <optional>
 #include <string_view>
+#include <unordered_set>
 #include <utility>
 
 #include "tensorpager/base/errors.h"
@@ -74,7 +75,13 @@ class TraceReader {
     if (id != trace_.storages.size())
       records_.fail("storage", "number " + std::to_string(id) + " where " + std::to_string(trace_.storages.size()) +
                                    " comes next");
-    Storage storage{.bytes = base::Bytes(records_.number("bytes", kMaxBytes)), .entry = entry, .name = {}};
+    Storage storage{.bytes = base::Bytes(records_.number("bytes", kMaxBytes)), .entry = entry};
+    if (records_.has("identity")) {
+      storage.identity = records_.number("identity", UINT64_MAX);
+      if (!entry) records_.fail("identity", "is for a storage with entry");
+      if (!identities_.insert(*storage.identity).second)
+        records_.fail("identity", std::to_string(*storage.identity) + " is given twice");
+    }
     if (records_.has("name")) storage.name = records_.text("name");
     total_bytes_ += storage.bytes.count();
     if (total_bytes_ >= (std::uint64_t{1} << 60)) records_.fail("bytes", "the storages' sum is above 2^60");
@@ -121,6 +128,7 @@ class TraceReader {
   Trace trace_;
   std::optional<Checker> checker_;  // from the first op on
   std::uint64_t total_bytes_ = 0;
+  std::unordered_set<std::uint64_t> identities_;
 };
 
 void write_ids(std::string& text, const char* key, const std::vector<StorageId>& ids) {
@@ -162,6 +170,7 @@ std::string write_trace(const Trace& trace) {
     const Storage& storage = trace.storages[i];
     text += "storage " + std::to_string(i) + " bytes=" + std::to_string(storage.bytes.count());
     if (storage.entry) text += " entry";
+    if (storage.identity) text += " identity=" + std::to_string(*storage.identity);
     if (!storage.name.empty()) text += " name=" + storage.name;
     text += "\n";
   }
