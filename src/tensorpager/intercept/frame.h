@@ -72,7 +72,8 @@ class Frame {
   /// R1: results stay pinned in the op that called this one. False where nobody would keep them.
   bool hands_results_up() const { return pins_.parent() != nullptr && pins_.parent()->keeps_temporaries(); }
   /// Whether results must be looked at: to hand them up, or because their storages claim their blocks now. Those of a
-  /// factory do so when an op first sees them: until then code past all ops may be filling them, as torch.tensor() does.
+  /// factory do so when an op first sees them: until then code past all ops may be filling them, as torch.tensor()
+  /// does.
   bool wants_results(bool is_factory) const {
     return hands_results_up() || (g_target.claimed != nullptr && !is_factory);
   }
