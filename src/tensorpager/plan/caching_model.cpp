@@ -88,6 +88,7 @@ base::Bytes cached_for(const Plan& plan) {
   const std::vector<std::uint32_t> page_outs = page_outs_of(plan.rows);
   const std::vector<std::uint32_t> released = release_ops(plan.rows, plan.ops);
   std::vector<std::uint32_t> ends;
+  ends.reserve(plan.rows.size());
   for (const Row& row : plan.rows) ends.push_back(row.end);
   for (std::size_t ticket = 0; ticket < page_outs.size(); ++ticket) ends[page_outs[ticket]] = released[ticket];
   // Two windows: what the second begins with is what the first left.

@@ -62,7 +62,8 @@ class Packer {
   std::uint64_t place_over_transfers(const Order& order, std::size_t by_begin) {
     std::size_t number = 0;
     return place_each(order, [&](const Interval& interval) {
-      if (number++ >= by_begin && number % kRetireEvery == 0) placed_.retire(interval.begin);
+      ++number;
+      if (number > by_begin && number % kRetireEvery == 0) placed_.retire(interval.begin);
       const std::uint64_t offset = placed_.find(interval, Fit::kTightest);
       return offset + interval.bytes <= space_ ? offset : placed_.find_over_transfers(interval, space_);
     });

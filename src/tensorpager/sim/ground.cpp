@@ -21,6 +21,7 @@ void Ground::forget_done(Nanoseconds now) {
 std::vector<Ground::Gap> Ground::gaps(bool idle, Nanoseconds now) {
   forget_done(now);
   std::vector<Gap> taken;
+  taken.reserve(blocks_.size());
   for (const auto& [begin, block] : blocks_) taken.push_back({begin, block.end});
   if (idle) {
     for (const Busy& busy : busy_) taken.push_back({busy.begin, busy.end});
