@@ -87,6 +87,7 @@ PagerRun::~PagerRun() {
   parts_->pager.follow(nullptr);
   for (Block* block : parts_->blocks)
     if (block != nullptr) parts_->pager.destroy(*block);
+  parts_->pager.stop();  // what died while it was copied goes now
 }
 
 pager::Statistics PagerRun::counts() { return parts_->pager.statistics(); }

@@ -181,7 +181,8 @@ void QueuedEngine::after_fork(bool in_child) {
     auto fresh = std::make_unique<Shared>();
     for (const std::size_t direction : {kOut, kIn}) fresh->done[direction] = shared_->done[direction];
     fresh->failures = std::move(shared_->failures);
-    [[maybe_unused]] const Shared* left_behind = shared_.release();  // its threads are none of this process: it cannot be destroyed
+    [[maybe_unused]] const Shared* left_behind =
+        shared_.release();  // its threads are none of this process: it cannot be destroyed
     shared_ = std::move(fresh);
   } else {
     shared_->mutex.unlock();
