@@ -19,10 +19,11 @@ test: build
 	ctest --preset $(PRESET)
 	.venv/bin/python -m pytest -q
 
-# With the tests marked or labelled slow, and with a second version of torch.
+# With the tests marked or labelled slow, the contract under the rebinding binding too, and with a second version of torch.
 test-full: build
 	ctest --preset $(PRESET)-full
 	.venv/bin/python -m pytest -q -m ""
+	TENSORPAGER_BINDING=rebinding .venv/bin/python -m pytest -q test/contract
 	tools/test_other_torch.sh
 
 bench: build
