@@ -192,6 +192,8 @@ Bytes Pager::pinned_now() const {
   Bytes pinned = ledger_.slabs();
   for (std::size_t i = 0; i < policy_->size(); ++i)
     if (policy_->at(i)->is_pinned()) pinned += policy_->at(i)->charged;
+  for (const Arrival& arrival : arriving_)
+    if (arrival.is_needed) pinned += arrival.block->charged;  // by the op that is being admitted
   return pinned;
 }
 
