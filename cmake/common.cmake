@@ -14,7 +14,8 @@ add_compile_definitions(NDEBUG)
 
 find_program(TENSORPAGER_CCACHE ccache)
 if(TENSORPAGER_CCACHE)
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${TENSORPAGER_CCACHE})
+  # Without this it keeps nothing that a precompiled header was used for.
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${TENSORPAGER_CCACHE})
 endif()
 
 if(TENSORPAGER_SANITIZE)

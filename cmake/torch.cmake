@@ -22,7 +22,7 @@ tensorpager_module(memory SOURCES torch_allocator.cpp torch_storages.cpp USES me
 tensorpager_module(intercept
   SOURCES call_record.cpp collectives.cpp fallthrough.cpp foreign.cpp frame.cpp hot_ops.cpp interceptor.cpp list_ops.cpp op_info.cpp op_work.cpp python_dispatch.cpp tensors.cpp
   USES arena pager)
-tensorpager_module(session SOURCES session.cpp system_calls.cpp trace_file.cpp USES intercept memory plan trace transfer)
+tensorpager_module(session SOURCES session.cpp system_calls.cpp trace_file.cpp USES intercept memory guide plan trace transfer)
 target_link_libraries(tensorpager_memory PUBLIC torch_cpu)
 target_link_libraries(tensorpager_intercept PUBLIC torch_cpu)
 target_precompile_headers(tensorpager_intercept PRIVATE src/tensorpager/intercept/torch_headers.h)

@@ -19,6 +19,7 @@ MAY_INCLUDE = {
     "transfer": {"base"},
     "pager": {"base", "plan", "arena", "transfer"},
     "sim": {"base", "trace", "plan", "arena", "transfer", "pager"},
+    "guide": {"base", "trace", "plan", "transfer", "pager"},
     "fit": {"base", "trace", "plan", "sim"},
     "report": {"base", "trace", "plan", "pager"},
     "memory": {"base", "trace", "arena", "pager"},

@@ -6,8 +6,8 @@ _hooks: list = []
 
 
 def install(core) -> None:
-    """The steps of torch's optimizers, while ops are recorded."""
-    if _hooks or not core.records():
+    """The steps of torch's optimizers, where windows are looked for."""
+    if _hooks or not core.wants_steps():
         return
     from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 

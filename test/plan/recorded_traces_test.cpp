@@ -1,6 +1,8 @@
 // Traces as `tensorpager trace` wrote them for programs of test/programs.
 #include <gtest/gtest.h>
 
+#include <string>
+
 #include "tensorpager/plan/liveness.h"
 #include "tensorpager/plan/planner.h"
 #include "tensorpager/plan/validator.h"
@@ -10,10 +12,11 @@
 namespace tensorpager::plan {
 namespace {
 
+std::string path_of(const std::string& name) { return TENSORPAGER_TEST_DATA "/recorded/" + name + ".trace"; }
+
 class RecordedTraces : public testing::TestWithParam<const char*> {
  protected:
-  trace::Trace trace_ =
-      trace::read_trace_file(std::string(TENSORPAGER_TEST_DATA) + "/recorded/" + GetParam() + ".trace");
+  trace::Trace trace_ = trace::read_trace_file(path_of(GetParam()));
 };
 
 TEST_P(RecordedTraces, ArePlannedFromThreeQuartersToAQuarterOfTheirNeed) {

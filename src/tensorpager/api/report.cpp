@@ -39,6 +39,7 @@ void write_statistics(const std::string& path, const session::Session::Report& r
   nlohmann::ordered_json object{{"device", "cpu"}, {"binding", report.binding}, {"spill", report.spill}};
   report.counts.for_each([&](const char* name, auto value) { object[name] = value; });
   object["outside_budget_bytes"] = report.outside_budget_bytes;
+  report.guidance.for_each([&](const char* name, auto value) { object[name] = value; });
   object["wall_seconds"] = report.wall_seconds;
   if (!report.curve.empty()) {
     auto& curve = object["curve"];

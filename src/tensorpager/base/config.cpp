@@ -59,6 +59,8 @@ constexpr Variable kVariables[] = {
     {"TENSORPAGER_FUZZ_EVICTIONS", [](Config& c, std::string_view t) { c.fuzz_evictions = parse_count(t); }},
     {"TENSORPAGER_WITNESS", [](Config& c, std::string_view t) { c.witness_ops = parse_count(t); }},
     {"TENSORPAGER_CURVE", [](Config& c, std::string_view t) { c.curve = parse_switch(t); }},
+    {"TENSORPAGER_ON_DEMAND", [](Config& c, std::string_view t) { c.plans = !parse_switch(t); }},
+    {"TENSORPAGER_PLAN_SYNC", [](Config& c, std::string_view t) { c.plan_sync = parse_switch(t); }},
     {"TENSORPAGER_TRACE", [](Config& c, std::string_view t) { c.trace = t; }},
     {"TENSORPAGER_TRACE_CLASS", [](Config& c, std::string_view t) { c.trace_class = parse_ordinal(t); }},
 };

@@ -18,6 +18,9 @@ namespace tensorpager::base {
 /// What the arithmetic of an op is done in; machines differ in their speed at each.
 enum class Precision : std::uint8_t { kFloat32, kBfloat16, kFloat16, kFloat64 };
 
+/// The name of what makes a block outside any op.
+inline constexpr std::string_view kOutside = "outside";
+
 struct OpFacts {
   std::string_view name;    // lives as long as the process
   bool random = false;      // draws from a generator

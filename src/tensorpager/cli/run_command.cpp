@@ -34,7 +34,12 @@ void add_run_command(CLI::App& app, const Program& program) {
   verb->add_option("--stats", options->stats, "Write the statistics to this file at exit, as JSON [TENSORPAGER_STATS]");
   verb->add_option("--fuzz", options->fuzz,
                    "Evict at random at every op, from this seed: a test of Tensorpager, slow [TENSORPAGER_FUZZ]");
-  verb->add_flag("--quiet", options->quiet, "No line at exit [TENSORPAGER_QUIET]");
+  verb->add_flag("--on-demand", options->on_demand,
+                 "Make no plan: tensors move when they are used or in the way [TENSORPAGER_ON_DEMAND]");
+  verb->add_flag("--plan-sync", options->plan_sync,
+                 "Wait where a plan is made, instead of making it beside the program: runs are alike "
+                 "[TENSORPAGER_PLAN_SYNC]");
+  verb->add_flag("--quiet", options->quiet, "No line at exit or where a plan comes in force [TENSORPAGER_QUIET]");
   verb->footer("Example:\n  tensorpager run --budget 8GiB --stats run.json -- python train.py --batch 64");
   verb->callback([options, &program] { run(*options, program); });
 }

@@ -92,6 +92,8 @@ void start_program(const RunOptions& options, const Program& program) {
   if (!options.trace.empty()) export_option("TENSORPAGER_TRACE", std::filesystem::absolute(options.trace).string());
   export_option("TENSORPAGER_TRACE_CLASS", options.trace_class);
   if (options.quiet) export_option("TENSORPAGER_QUIET", "1");
+  if (options.on_demand) export_option("TENSORPAGER_ON_DEMAND", "1");
+  if (options.plan_sync) export_option("TENSORPAGER_PLAN_SYNC", "1");
   const base::Config config = base::read_config(&std::getenv);
   check(config);
 

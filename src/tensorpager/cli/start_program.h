@@ -11,7 +11,7 @@ namespace tensorpager::cli {
 
 struct RunOptions {
   std::string budget, spill, link, binding, stats, fuzz, trace, trace_class;
-  bool quiet = false;
+  bool quiet = false, on_demand = false, plan_sync = false;
 };
 
 /// --spill, --link and --binding.

@@ -50,6 +50,10 @@ class Frame {
     g_target.finder().in_value(value, [&](pager::Block& block) { pins_.see(block, access); });
   }
 
+  /// Whether a plan wants to know the op: then `follow` comes before `run`.
+  bool is_followed() const { return pins_.is_followed(); }
+  void follow(std::uint64_t name) { name_ = name; }
+
   /// Admits, then runs the op. `describe()` is called only when it does not fit.
   template <typename Run, typename Describe>
   decltype(auto) run(Run&& run, Describe&& describe) {
@@ -92,6 +96,8 @@ class Frame {
  private:
   void admit() {
     try {
+      if (name_ != 0 && pins_.keeps_temporaries()) [[unlikely]]  // what Python implements is none: what it calls is
+        pins_.follow(name_);
       pins_.admit();
     } catch (const base::OverBudget& error) {
       throw_shortage(error.what());
@@ -101,6 +107,7 @@ class Frame {
   }
 
   pager::PinSet pins_;
+  std::uint64_t name_ = 0;  // where a plan is followed
   std::optional<pager::RecordedOp> recorded_;
 };
 

@@ -70,6 +70,8 @@ struct Kernel<Op, Result(Arguments...)> {
     Frame frame(&room);
     const auto see = [&](const at::Tensor& tensor, Access access) { frame.see(tensor, access); };
     (visit_argument<Arguments>(arguments, see), ...);
+    if (frame.is_followed()) [[unlikely]]
+      frame.follow(info().name_hash);
     const auto describe = [&] {
       std::vector<at::TensorBase> tensors;
       (collect(tensors, arguments), ...);
@@ -87,11 +89,15 @@ struct Kernel<Op, Result(Arguments...)> {
 
   [[gnu::noinline, gnu::cold]] static void record(base::EventSink& sink, Frame& frame,
                                                   const std::remove_reference_t<Arguments>&... arguments) {
-    static const OpInfo& info = op_info(c10::Dispatcher::singleton().findSchemaOrThrow(Op::name, Op::overload_name));
     CallRecord call;
     const auto add = [&](const at::Tensor& tensor, Access access) { call.add(tensor, access); };
     (visit_argument<Arguments>(arguments, add), ...);
-    call.tell(sink, frame, info);
+    call.tell(sink, frame, info());
+  }
+
+  [[gnu::noinline, gnu::cold]] static const OpInfo& info() {
+    static const OpInfo& found = op_info(c10::Dispatcher::singleton().findSchemaOrThrow(Op::name, Op::overload_name));
+    return found;
   }
 };
 

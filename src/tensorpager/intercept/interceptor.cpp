@@ -47,6 +47,8 @@ void run_boxed(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::j
     else
       op.redispatchBoxed(after_key(keys), stack);
   };
+  if (frame.is_followed()) [[unlikely]]
+    frame.follow(info.name_hash);
   frame.run(run, [&] { return describe(info, *stack, first); });
   if (info.returns_tensors && frame.wants_results(info.tensor_arguments.empty()))
     for (const c10::IValue& result : torch::jit::last(*stack, info.returns)) frame.take_result(result);

@@ -82,6 +82,8 @@ bool run_in_parts(const c10::OperatorHandle& op, const OpInfo& info, c10::Dispat
         record_boxed(*sink, frame, info, part_stack);
       op.redispatchBoxed(after_key(keys), &part_stack);
     };
+    if (frame.is_followed()) [[unlikely]]
+      frame.follow(info.name_hash);
     frame.run(run, describe);
   }
   return true;

@@ -21,6 +21,7 @@ struct OpInfo {
   };
   const c10::FunctionSchema* schema = nullptr;
   std::string name;  // aten::add.Tensor
+  std::uint64_t name_hash = 0;
   std::vector<Argument> tensor_arguments;
   std::uint32_t arguments = 0;
   std::uint32_t returns = 0;

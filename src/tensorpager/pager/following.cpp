@@ -8,8 +8,14 @@
 
 namespace tensorpager::pager {
 
-void Pager::follow(ActionSource* source) {
+void Pager::follow(ActionSource* source, const Prepare& prepare) {
   const Lock lock(*this);
+  if (prepare) {
+    std::unordered_map<std::uint64_t, Block*> blocks;
+    for (std::size_t i = 0; i < policy_->size(); ++i) blocks[policy_->at(i)->number] = policy_->at(i);
+    for (Block* block : absent_) blocks[block->number] = block;
+    prepare(blocks);
+  }
   if (source_ != nullptr) {
     counts_.followed_ops += source_->followed_ops();
     counts_.plan_misses += source_->misses();
@@ -22,7 +28,7 @@ void Pager::follow(ActionSource* source) {
 
 bool Pager::begin_op(const plan::OpSignature& op) {
   const Lock lock(*this);
-  if (source_ == nullptr || follower_ != &t_state) return false;
+  if (!is_told_to_source()) return false;
   actions_.clear();
   const bool is_expected = source_->begin_op(op, actions_);
   for (const Action& action : actions_) execute(action);
@@ -33,10 +39,26 @@ bool Pager::begin_op(const plan::OpSignature& op) {
 
 void Pager::end_op() noexcept {
   const Lock lock(*this);
-  if (source_ == nullptr || follower_ != &t_state) return;
+  if (is_told_to_source()) tell_end();
+}
+
+/// A block is about to be made that no op makes. What the plan wants moved for it is done as well as it can be.
+bool Pager::tell_outside() {
+  actions_.clear();
+  static const std::uint64_t kOutside = plan::name_hash(base::kOutside);
+  const bool is_expected = source_->begin_op({.name = kOutside}, actions_);
+  try_all(actions_);
+  return is_expected;
+}
+
+void Pager::tell_end() noexcept {
   actions_.clear();
   source_->end_op(actions_);
-  for (const Action& action : actions_) {
+  try_all(actions_);
+}
+
+void Pager::try_all(const std::vector<Action>& actions) noexcept {
+  for (const Action& action : actions) {
     try {
       execute(action);
     } catch (const std::exception&) {

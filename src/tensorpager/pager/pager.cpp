@@ -45,13 +45,15 @@ void Pager::start(const Options& options, std::unique_ptr<transfer::Engine> tier
   fuzz_evictions_ = options.fuzz_evictions;
   witness_ops_ = options.witness_ops;
   binding_.poison(options.fuzz.has_value());
-  boundary_work_ = options.fuzz.has_value() || witness_ops_ != 0;
+  note_boundary_work();
 }
 
 void Pager::stop() {
   const Lock lock(*this);
-  boundary_work_ = false;
   fuzz_.reset();
+  witness_ops_ = 0;
+  task_ = nullptr;
+  note_boundary_work();
   binding_.poison(false);
   page_all_in();
 }
@@ -99,7 +101,9 @@ Block& Pager::create_once(Bytes size) {
   {
     const auto begin = sink != nullptr ? std::chrono::steady_clock::now() : std::chrono::steady_clock::time_point();
     const Lock lock(*this);
-    const bool is_followed = source_ != nullptr && follower_ == &t_state;
+    const bool is_followed = is_told_to_source();
+    // What comes from outside any op is an op of the trace by itself.
+    const bool is_expected = is_followed && !PinSet::is_within_op(holder) && tell_outside();
     make_place({.bytes = block->charged,
                 .keep_whole = holder != nullptr ? holder->expected_room() : Bytes(0),
                 .at = is_followed && is_placed_ ? source_->place_of_birth(block->size, block->charged) : std::nullopt});
@@ -118,6 +122,7 @@ Block& Pager::create_once(Bytes size) {
     policy_->add(*block);
     space_.set_owner(block->data, block.get());
     if (is_followed) source_->created(*block);
+    if (is_expected) tell_end();
     note_curve();
   }
   if (sink != nullptr) sink->block_born(t_state.recorded_op, {block->number, block->size, block->charged});
@@ -292,7 +297,26 @@ void Pager::note_curve() {
 
 void Pager::settle_pool() { ledger_.set_pooled(binding_.pooled()); }
 
+void Pager::note_boundary_work() { boundary_work_ = fuzz_.has_value() || witness_ops_ != 0 || task_; }
+
+void Pager::call_at_boundary(std::function<void()> task) {
+  const Lock lock(*this);
+  task_ = std::move(task);
+  note_boundary_work();
+}
+
+void Pager::run_task() {
+  std::function<void()> task;
+  {
+    const Lock lock(*this);
+    task = std::exchange(task_, nullptr);
+    note_boundary_work();
+  }
+  if (task) task();
+}
+
 void Pager::do_boundary_work(std::uint64_t now) {
+  if (t_state.top == nullptr) run_task();
   if (witness_ops_ != 0 && now % witness_ops_ == 0) {
     const Lock lock(*this);  // or what another thread moves meanwhile could be seen twice
     const std::uint64_t resident = arena::resident_size(space_.begin(), space_.end()).count();
@@ -345,6 +369,11 @@ Bytes Pager::charged() {
   return ledger_.charged();
 }
 
+transfer::Engine::Rates Pager::rates() {
+  const Lock lock(*this);
+  return tier_ ? tier_->rates() : transfer::Engine::Rates();
+}
+
 std::vector<Curve::Point> Pager::curve() {
   const Lock lock(*this);
   return curve_ ? curve_->points() : std::vector<Curve::Point>();
@@ -362,6 +391,10 @@ void Pager::after_fork(bool in_child) {
   if (in_child) {
     ::new (&mutex_) std::mutex;
     sink_ = nullptr;  // its lock may be held by a thread that is not here
+    source_ = nullptr;
+    is_followed_ = false;
+    page_ins_.clear();
+    task_ = nullptr;
     t_state.recorded_op = 0;
   } else {
     mutex_.unlock();

@@ -9,11 +9,13 @@
 #include <atomic>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <random>
 #include <type_traits>
+#include <unordered_map>
 #include <vector>
 
 #include "tensorpager/arena/address_space.h"
@@ -114,9 +116,15 @@ class Pager {
   void admit(PinSet& pins);
 
   // --- following a plan
+  /// Gets the blocks that are alive, by number, with the lock held: blocks die on any thread.
+  using Prepare = std::function<void(const std::unordered_map<std::uint64_t, Block*>& blocks)>;
+  /// Called once, with no lock held, when an op begins that no other op called. Replaces the task before.
+  void call_at_boundary(std::function<void()> task);
+  /// What transfers reached so far.
+  transfer::Engine::Rates rates();
   /// The ops of this thread are told to `source` from now on, and what it says is done; null: on demand. It must
   /// outlive that. Between ops.
-  void follow(ActionSource* source);
+  void follow(ActionSource* source, const Prepare& prepare = {});
   bool is_followed() const { return is_followed_.load(std::memory_order_relaxed); }
   /// Says whether the op is the one that was expected; if so `end_op` follows. Throws IoError where a transfer failed
   /// that the op has to wait for.
@@ -219,6 +227,9 @@ class Pager {
   void remove_leaving(Block& block) noexcept;
   void depart(Block& block) noexcept;
   Block* choose_victim();
+  bool tell_outside();
+  void tell_end() noexcept;
+  void try_all(const std::vector<Action>& actions) noexcept;
   void execute(const Action& action);
   void submit_page_ins();
   bool has_place(const Wanted& wanted);
@@ -230,6 +241,9 @@ class Pager {
   void add_absent(Block& block);
   void remove_absent(Block& block) noexcept;
   void do_boundary_work(std::uint64_t now);
+  void note_boundary_work();
+  void run_task();
+  bool is_told_to_source() const { return source_ != nullptr && follower_ == &t_state; }
   void leave_transfers_under_way();
   void note_unevictable();
   void note_curve();
@@ -257,6 +271,7 @@ class Pager {
   std::optional<std::mt19937_64> fuzz_;
   std::uint64_t fuzz_evictions_ = 0;
   std::uint64_t witness_ops_ = 0;
+  std::function<void()> task_;  // for the next boundary
   std::uint64_t export_bytes_ = 0;
   std::uint64_t births_ = 0;                   // blocks ever made
   std::atomic<std::uint64_t> clock_{0};        // op index; goes on from session to session, as last uses do

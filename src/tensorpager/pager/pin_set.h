@@ -51,11 +51,13 @@ class PinSet {
       misses_.push_back({&block, access});
   }
   /// Where a plan is followed: an op of this name begins, with the arguments seen so far, none of which is pinned yet,
-  /// so that the plan may still move them. Throws IoError where a transfer failed that it has to wait for.
+  /// so that the plan may still move them. Nothing where another op called this one, which is part of that. Throws
+  /// IoError where a transfer failed that it has to wait for.
   void follow(std::uint64_t name) {
-    if (is_followed_) [[unlikely]]
+    if (is_followed_ && !is_within_op(parent_)) [[unlikely]]
       is_expected_ = pager_.begin_op(signature(name));
   }
+  bool is_followed() const { return is_followed_; }
   /// Pins all that was seen. Throws OverBudget or IoError, having changed no contents.
   void admit() {
     if (!misses_.empty()) [[unlikely]]
@@ -85,6 +87,12 @@ class PinSet {
     for (Block* block : pins_) visit(*block);
   }
 
+  /// Whether an op runs, this one or one around it. Kernels in Python are none.
+  static bool is_within_op(const PinSet* innermost) {
+    while (innermost != nullptr && !innermost->keeps_temporaries()) innermost = innermost->parent_;
+    return innermost != nullptr;
+  }
+
   PinSet* parent() const { return parent_; }
   bool keeps_temporaries() const { return temporaries_ == Temporaries::kKeep; }
 
@@ -108,6 +116,11 @@ class PinSet {
   plan::OpSignature signature(std::uint64_t name) const {
     std::vector<const Block*> blocks;
     for (const Miss& miss : misses_) blocks.push_back(miss.block);
+    // Those around belong to kernels in Python.
+    for (const PinSet* around = parent_; around != nullptr; around = around->parent_)
+      around->for_each([&](const Block& block) {
+        if ((block.state() & kDead) == 0) blocks.push_back(&block);
+      });
     std::sort(blocks.begin(), blocks.end());
     plan::OpSignature signature{.name = name};
     for (std::size_t i = 0; i < blocks.size(); ++i)

@@ -27,34 +27,52 @@ void PlanCursor::bind(StorageId storage, Block& block) {
   storages_[&block] = storage;
 }
 
+void PlanCursor::begin_here() {
+  page_outs_.clear();
+  windows_ = followed_ = misses_ = 0;
+}
+
 bool PlanCursor::begin_op(const OpSignature& op, std::vector<Action>& actions) {
+  take_over();
   born_.clear();
   placed_.clear();
-  in_op_ = false;
+  in_op_ = has_made_ = false;
+  const auto silent = std::exchange(silent_, std::nullopt);
   const OpSignature& expected = agenda_->signature(position_);
-  if (op.name != expected.name) {
-    const auto further_on = find_further_on(op);
+  const bool touches = op.sizes != 0;
+  if (op.name != expected.name || (!touches && expected.sizes != 0)) {
+    const auto further_on = find_further_on(op, silent);
     if (!further_on) {
-      ++misses_;
-      missed_ = op;
+      if (touches)
+        miss(op);
+      else
+        silent_ = op;
       return false;
     }
+    if (!missed_) ++misses_;  // the silent op was the plan's
     skip_to(*further_on, actions);
   } else if (op.sizes != expected.sizes) {
     ++misses_;
   }
-  missed_.reset();
+  is_provisional_ = !touches;
   in_op_ = true;
-  ++followed_;
+  if (touches) missed_.reset();
   begin_rows(actions);
   return true;
 }
 
-/// Where this op comes after the one that was missed: within the next few ops, or at the window's begin.
-std::optional<std::uint32_t> PlanCursor::find_further_on(const OpSignature& op) const {
-  if (!missed_) return std::nullopt;
+void PlanCursor::miss(const OpSignature& op) {
+  ++misses_;
+  missed_ = op;
+}
+
+/// Where this op comes after one that was not expected: within the next few ops, or at the window's begin.
+std::optional<std::uint32_t> PlanCursor::find_further_on(const OpSignature& op,
+                                                         const std::optional<OpSignature>& silent) const {
+  if (!missed_ && !silent) return std::nullopt;
   const auto comes_at = [&](std::uint32_t at) {
-    return agenda_->signature(at) == op && agenda_->signature(at - 1) == *missed_;
+    const OpSignature& before = agenda_->signature(at - 1);
+    return agenda_->signature(at) == op && (before == missed_ || before == silent);
   };
   const std::uint32_t end = std::min(agenda_->ops(), position_ + kFurthest);
   for (std::uint32_t at = position_ + 1; at < end; ++at)
@@ -93,9 +111,38 @@ void PlanCursor::await(std::uint32_t ticket, Action::Kind kind, std::vector<Acti
 }
 
 void PlanCursor::end_op(std::vector<Action>& actions) {
-  match_births();
   in_op_ = false;
+  if (is_provisional_ && made_nothing()) return;
+  missed_.reset();
+  ++followed_;
+  match_births();
   end_rows(actions);
+}
+
+/// Where the plan's op makes something, one that did not is another.
+bool PlanCursor::made_nothing() const {
+  const auto is_made = [&](std::uint32_t i) {
+    return agenda_->row(i).fill == Fill::kBorn && agenda_->row(i).storage == plan::kTemporary;
+  };
+  return !has_made_ &&
+         (!agenda_->births(position_).empty() || std::ranges::any_of(agenda_->beginning(position_), is_made));
+}
+
+/// The storages whose death the trace has after the last op, and that live on, continue those that died instead.
+void PlanCursor::take_over() {
+  if (lost_.empty()) return;
+  const std::uint32_t last = (position_ == 0 ? agenda_->ops() : position_) - 1;
+  for (const StorageId ending : agenda_->deaths(last)) {
+    Block* block = blocks_[index(ending)];
+    if (block == nullptr) continue;
+    const auto lost = std::ranges::find_if(
+        lost_, [&](StorageId id) { return agenda_->storage_size(id) == agenda_->storage_size(ending); });
+    if (lost == lost_.end()) continue;
+    blocks_[index(ending)] = nullptr;
+    bind(*lost, *block);
+    lost_.erase(lost);
+  }
+  lost_.clear();
 }
 
 void PlanCursor::match_births() {
@@ -139,7 +186,9 @@ void PlanCursor::end_rows(std::vector<Action>& actions) {
 }
 
 void PlanCursor::created(Block& block) {
+  has_made_ = true;
   if (in_op_) born_.push_back(&block);
+  if (silent_) miss(*std::exchange(silent_, std::nullopt));
 }
 
 void PlanCursor::died(Block& block) noexcept {
@@ -147,6 +196,7 @@ void PlanCursor::died(Block& block) noexcept {
   const auto known = storages_.find(&block);
   if (known == storages_.end()) return;
   blocks_[index(known->second)] = nullptr;
+  if (agenda_->is_entry(known->second)) lost_.push_back(known->second);
   storages_.erase(known);
 }
 

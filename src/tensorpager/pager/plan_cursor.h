@@ -3,7 +3,11 @@
 //
 // Storages are matched by birth: of the blocks that an op made and that live when it ends, the k-th is the k-th
 // pageable birth of the trace's op. Storages of the entry are told before the first window; what is born in a window is
-// known in the next.
+// known in the next. Where a storage dies for which the trace has another take over, the one whose death the trace has
+// instead takes its place.
+//
+// Ops that touch no pageable storage are told too, and most are none of the plan: one with the expected name is taken
+// for it until it ends without having made anything.
 //
 // An op that is not the expected one is a plan miss, and is served on demand; the plan waits for it to pass. An op with
 // the expected name and other sizes counts as a miss and is followed. Where two ops in a row are found a little further
@@ -26,6 +30,8 @@ class PlanCursor final : public ActionSource {
 
   /// A storage that is alive between windows is this block. Before the first op, or with the pager's lock held.
   void bind(plan::StorageId storage, Block& block);
+  /// What was told so far had happened before: nothing of it is counted, and no transfer is under way.
+  void begin_here();
   Block* block_of(plan::StorageId storage) const { return blocks_[trace::index(storage)]; }
 
   bool begin_op(const plan::OpSignature& op, std::vector<Action>& actions) override;
@@ -47,13 +53,17 @@ class PlanCursor final : public ActionSource {
     Block* block;  // null: it was never there; may be dead
   };
 
-  std::optional<std::uint32_t> find_further_on(const plan::OpSignature& op) const;
+  std::optional<std::uint32_t> find_further_on(const plan::OpSignature& op,
+                                               const std::optional<plan::OpSignature>& silent) const;
   void skip_to(std::uint32_t op, std::vector<Action>& actions);
   void begin_rows(std::vector<Action>& actions, std::optional<std::uint32_t> skipping_to = std::nullopt);
   std::optional<std::uint64_t> place_of(plan::StorageId storage, base::Bytes charged) const;
   void await(std::uint32_t ticket, Action::Kind kind, std::vector<Action>& actions);
   void end_rows(std::vector<Action>& actions);
   void match_births();
+  void take_over();
+  bool made_nothing() const;
+  void miss(const plan::OpSignature& op);
 
   std::shared_ptr<const plan::Agenda> agenda_;
   std::vector<Block*> blocks_;  // by storage; null where it is not known
@@ -61,12 +71,16 @@ class PlanCursor final : public ActionSource {
   std::deque<PageOut> page_outs_;            // not awaited yet, oldest first
   std::vector<Block*> born_;                 // in the op under way
   std::vector<plan::StorageId> placed_;      // in the op under way, with its temporary block
+  std::vector<plan::StorageId> lost_;        // since the last op began: their blocks died, the trace has them alive
   std::optional<plan::OpSignature> missed_;  // the op before, if it was not expected
+  std::optional<plan::OpSignature> silent_;  // an op that may be none of the plan: it has made nothing so far
   std::uint32_t position_ = 0;
   std::uint64_t windows_ = 0;
   std::uint64_t followed_ = 0;
   std::uint64_t misses_ = 0;
   bool in_op_ = false;
+  bool has_made_ = false;        // the op under way, a block
+  bool is_provisional_ = false;  // the op under way has touched nothing, and should make something
 };
 
 }  // namespace tensorpager::pager

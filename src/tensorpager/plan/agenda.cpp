@@ -36,6 +36,7 @@ Agenda::Agenda(const trace::Trace& trace, Plan plan) : plan_(std::move(plan)), l
       throw base::InvalidArgument("the plan has storage " + std::to_string(index(row.storage)) +
                                   ", which the trace has not");
   }
+  for (const trace::Storage& storage : trace.storages) sizes_.push_back(storage.bytes);
   birth_begins_.push_back(0);
   for (const trace::Op& op : trace.ops) {
     OpSignature signature{.name = name_hash(op.name)};

@@ -46,6 +46,11 @@ class Agenda {
   const OpSignature& signature(std::uint32_t op) const { return signatures_[op]; }
   /// The pageable storages that it makes, in the order of the trace.
   std::span<const Birth> births(std::uint32_t op) const { return part(births_, birth_begins_, op); }
+  /// The pageable storages that die after it.
+  std::span<const StorageId> deaths(std::uint32_t op) const { return liveness_.deaths(op); }
+  bool is_entry(StorageId id) const { return liveness_.life(id).entry; }
+  /// As asked for.
+  base::Bytes storage_size(StorageId id) const { return sizes_[trace::index(id)]; }
   /// Rows with this begin, in the order of the table.
   std::span<const std::uint32_t> beginning(std::uint32_t op) const { return part(beginning_, beginning_begins_, op); }
   /// Rows with this end, page-outs in the order of their tickets.
@@ -69,6 +74,7 @@ class Agenda {
 
   Plan plan_;
   Liveness liveness_;
+  std::vector<base::Bytes> sizes_;  // by storage
   std::vector<OpSignature> signatures_;
   std::vector<Birth> births_;
   std::vector<std::uint32_t> birth_begins_;

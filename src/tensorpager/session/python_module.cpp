@@ -28,6 +28,7 @@ py::dict report() {
   result["spill"] = report.spill;
   report.counts.for_each([&](const char* name, auto value) { result[name] = value; });
   result["outside_budget_bytes"] = report.outside_budget_bytes;
+  report.guidance.for_each([&](const char* name, auto value) { result[name] = value; });
   result["wall_seconds"] = report.wall_seconds;
   if (!report.curve.empty()) {
     py::list ops, live, charged;
@@ -102,8 +103,10 @@ py::object call_pinned(const py::object& function, const py::tuple& arguments,
   PinSet pins(pager, Temporaries::kLetGo);
   for (const auto& [storage, written] : storages)
     if (Block* block = block_of(storage)) pins.see(*block, written ? Access::kWrite : Access::kRead);
+  constexpr const char* kName = "compiled";
   try {
     const py::gil_scoped_release others_go_on;
+    pins.follow(tensorpager::plan::name_hash(kName));
     pins.admit();
   } catch (const std::runtime_error& error) {
     const py::object type = py::module_::import("torch").attr("OutOfMemoryError");
@@ -115,7 +118,7 @@ py::object call_pinned(const py::object& function, const py::tuple& arguments,
     Touches touches;
     for (const auto& [storage, written] : storages)
       if (const Block* block = block_of(storage)) touches.add(*block, written ? Access::kWrite : Access::kRead);
-    recorded.emplace(*sink, pins, tensorpager::base::OpFacts{.name = "compiled"}, touches);
+    recorded.emplace(*sink, pins, tensorpager::base::OpFacts{.name = kName}, touches);
   }
   return function(*arguments);
 }
@@ -142,7 +145,7 @@ PYBIND11_MODULE(_core, module) {
   module.def("call_pinned", &call_pinned);
   // Whether what this thread allocates stays resident until it is freed.
   module.def("keep_allocations", [](bool on) { tensorpager::pager::t_state.keeps_allocations = on; });
-  module.def("records", [] { return Session::get().records(); });
+  module.def("wants_steps", [] { return Session::get().wants_steps(); });
   module.def("stop_recording", [] { Session::get().stop_recording(); });
   module.def("write_trace", [](const std::string& path) { return Session::get().write_trace(path); });
   module.def("optimizer_begins", [] { Session::get().hint(tensorpager::base::Hint::kOptimizerBegins); });

@@ -3,7 +3,9 @@
 #include <pthread.h>
 
 #include <atomic>
+#include <cstdio>
 #include <cstdlib>
+#include <utility>
 
 #include "tensorpager/arena/address_space.h"
 #include "tensorpager/arena/slabs.h"
@@ -54,6 +56,13 @@ std::unique_ptr<transfer::Engine> make_tier(const base::Config& config) {
   return transfer::make_queued_engine(std::move(tier), config.link);
 }
 
+guide::Guide::Options guide_options(const base::Config& config, bool plans) {
+  guide::Guide::Options options{.plans = plans, .waits = config.plan_sync};
+  if (!config.trace.empty()) options.most_ops = trace::Recorder::kMostOps;
+  if (!config.quiet) options.say = [](const std::string& line) { std::fprintf(stderr, "tensorpager: %s\n", line.c_str()); };
+  return options;
+}
+
 arena::Slabs* g_slabs = nullptr;
 pager::Pager* g_pager = nullptr;
 std::atomic<Session*> g_session{nullptr};
@@ -70,7 +79,7 @@ void after_fork_in_parent() {
 void after_fork_in_child() {
   g_slabs->reset_locks_in_child();
   g_pager->after_fork(true);
-  Session::get().stop_recording();  // the parent's goes on; its lock may be held here by nobody
+  Session::get().leave_guide();
 }
 
 }  // namespace
@@ -114,9 +123,12 @@ void Session::enable(const base::Config& config) {
   if (serves_faults_) memory::install_fault_handler(parts_->pager);
   intercept::forget_foreign();
   trace_class_ = config.trace_class;
-  if (!config.trace.empty()) {
-    recorder_ = std::make_unique<trace::Recorder>(parts_->pager.charge_for(base::Bytes(1)));
-    parts_->pager.set_sink(recorder_.get());
+  guidance_ = {};
+  writes_trace_ = !config.trace.empty();
+  const bool plans = config.plans && config.budget < base::kUnlimited;
+  if (plans || writes_trace_) {
+    guide_ = std::make_unique<guide::Guide>(parts_->pager, guide_options(config, plans));
+    parts_->pager.set_sink(guide_.get());
   }
   intercept::set_active(true);
   parts_->allocator.install();
@@ -128,7 +140,7 @@ void Session::enable(const base::Config& config) {
 void Session::disable() {
   if (!active_) return;
   last_ = report_now();
-  stop_recording();
+  dismiss_guide();
   parts_->allocator.uninstall();
   parts_->pager.stop();
   intercept::set_active(false);
@@ -148,17 +160,28 @@ void Session::reinstall_fault_handler() {
 }
 
 void Session::hint(base::Hint hint) {
-  if (records()) recorder_->hint(hint);
+  if (wants_steps()) guide_->hint(hint);
 }
 
 void Session::stop_recording() {
-  if (recorder_ == nullptr) return;
+  if (std::exchange(writes_trace_, false) && !guide_->plans()) dismiss_guide();
+}
+
+void Session::dismiss_guide() {
+  if (guide_ == nullptr) return;
+  guide_->stop();
+  guidance_ = guide_->progress();
   parts_->pager.set_sink(nullptr);
-  static_cast<void>(recorder_.release());  // leaked: other threads may be in it
+  leave_guide();
+}
+
+void Session::leave_guide() {
+  writes_trace_ = false;
+  static_cast<void>(guide_.release());  // leaked: other threads may be in it
 }
 
 std::string Session::write_trace(const std::string& path) {
-  return recorder_ != nullptr ? write_trace_file(recorder_->stream(), path, trace_class_) : std::string();
+  return writes_trace_ ? write_trace_file(guide_->stream(), path, trace_class_) : std::string();
 }
 
 Session::Report Session::report_now() {
@@ -166,6 +189,7 @@ Session::Report Session::report_now() {
   return {.binding = rebinds() ? "rebinding" : "stable",
           .spill = spill_,
           .counts = parts_->pager.statistics(),
+          .guidance = guide_ != nullptr ? guide_->progress() : guidance_,
           .outside_budget_bytes = intercept::foreign_peak_bytes(),
           .wall_seconds = base::seconds_now() - started_,
           .curve = parts_->pager.curve()};

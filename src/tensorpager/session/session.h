@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "tensorpager/base/config.h"
+#include "tensorpager/guide/guide.h"
 #include "tensorpager/pager/curve.h"
 #include "tensorpager/pager/pager.h"
 #include "tensorpager/pager/statistics.h"
-#include "tensorpager/trace/recorder.h"
 
 namespace tensorpager::session {
 
@@ -37,11 +37,15 @@ class Session {
   /// Puts our fault handler in front again after something replaced it.
   void reinstall_fault_handler();
 
-  /// Whether the ops of this session are recorded.
-  bool records() const { return active_ && recorder_ != nullptr; }
+  /// Whether anybody looks for steps.
+  bool wants_steps() const { return active_ && guide_ != nullptr; }
   void hint(base::Hint hint);
-  /// Records nothing more, and forgets what was.
+  /// This process writes no trace: others of its run do.
   void stop_recording();
+  /// Nothing is recorded or planned any more: on demand it goes on.
+  void dismiss_guide();
+  /// The same in a forked child, where a thread that is not there may hold its locks.
+  void leave_guide();
   /// Writes a trace of what was recorded to `path`; what there was, for people. Empty where nothing is recorded. Throws
   /// IoError.
   std::string write_trace(const std::string& path);
@@ -50,6 +54,7 @@ class Session {
     std::string binding;  // stable or rebinding
     std::string spill;    // where paged-out bytes go, for people
     pager::Statistics counts;
+    guide::Progress guidance;
     std::uint64_t outside_budget_bytes = 0;  // foreign storages that ops used, the most alive at once
     double wall_seconds = 0;                 // since enable()
     std::vector<pager::Curve::Point> curve;
@@ -73,7 +78,9 @@ class Session {
   bool serves_faults_ = false;  // rebinding: only to count writes that no op announced, under the fuzzer
   double started_ = 0;
   std::string spill_;
-  std::unique_ptr<trace::Recorder> recorder_;
+  std::unique_ptr<guide::Guide> guide_;  // null where nothing is recorded
+  guide::Progress guidance_;             // of the last one
+  bool writes_trace_ = false;
   std::uint64_t trace_class_ = 1;
   Report last_;
 };

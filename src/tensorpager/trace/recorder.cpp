@@ -21,6 +21,7 @@ Recorder::Ticket Recorder::append(const base::OpFacts& facts) {
                   .slab = slab_,
                   .optimizer_step = optimizers_ > 0 ? optimizer_steps_ : 0,
                   .steps_before = marked_steps_,
+                  .thread = std::this_thread::get_id(),
                   .open = true});
   return first_ + ops_.size() - 1;
 }
@@ -58,7 +59,7 @@ void Recorder::block_born(Ticket ticket, const base::NewBlock& block) noexcept {
     changes_[ticket].push_back({block.number, block.charged, true});
     return;
   }
-  append({.name = "outside"});
+  append({.name = base::kOutside});
   ops_.back().births.push_back(block);
   ops_.back().open = false;
 }
@@ -127,7 +128,7 @@ void Recorder::forget_oldest() {
 
 Stream Recorder::stream() const {
   const std::lock_guard lock(mutex_);
-  Stream stream{.granule = granule_, .storages = {}, .ops = {}};
+  Stream stream{.granule = granule_, .storages = {}, .ops = {}, .first = first_ - 1};
   std::unordered_map<std::uint64_t, std::size_t> places;
   const auto add = [&](std::uint64_t number, const StreamStorage& storage) {
     places[number] = stream.storages.size();
@@ -139,7 +140,8 @@ Stream Recorder::stream() const {
   std::sort(before.begin(), before.end());
   for (const std::uint64_t number : before) {
     const Origin& origin = alive_before_.at(number);
-    add(number, {.bytes = origin.bytes, .maker = origin.maker, .from_backward = origin.from_backward});
+    add(number,
+        {.bytes = origin.bytes, .maker = origin.maker, .from_backward = origin.from_backward, .block = number});
   }
   for (const Op& op : ops_) {
     if (op.open) break;
@@ -152,7 +154,8 @@ Stream Recorder::stream() const {
                                                       .time = op.time,
                                                       .slab = op.slab,
                                                       .optimizer_step = op.optimizer_step,
-                                                      .steps_before = op.steps_before});
+                                                      .steps_before = op.steps_before,
+                                                      .thread = op.thread});
     // Each storage once. One that another thread's op makes later in the order, or that died as a temporary, is none.
     for (const base::Touch& touch : op.touched) {
       const auto place = places.find(touch.block);
@@ -166,7 +169,11 @@ Stream Recorder::stream() const {
     }
     for (const base::NewBlock& block : op.births) {
       made.births.push_back(stream.storages.size());
-      add(block.number, {.bytes = block.size, .born = at, .maker = op.facts.name, .from_backward = op.facts.backward});
+      add(block.number, {.bytes = block.size,
+                         .born = at,
+                         .maker = op.facts.name,
+                         .from_backward = op.facts.backward,
+                         .block = block.number});
     }
     for (const std::uint64_t number : op.deaths) {
       const auto place = places.find(number);

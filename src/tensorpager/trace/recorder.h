@@ -12,6 +12,7 @@
 
 #include <deque>
 #include <mutex>
+#include <thread>
 #include <unordered_map>
 #include <vector>
 
@@ -50,6 +51,7 @@ class Recorder final : public base::EventSink {
     base::Bytes slab;
     std::uint32_t optimizer_step = 0;
     std::uint32_t steps_before = 0;
+    std::thread::id thread = {};
     bool open = false;
   };
   /// A birth or a death of a block that an open op made.

@@ -8,6 +8,7 @@
 #include <limits>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include "tensorpager/base/bytes.h"
@@ -24,6 +25,7 @@ struct StreamStorage {
   std::size_t died = kNever;    // freed after this op and before the next
   std::string_view maker = {};  // name of the op that made it
   bool from_backward = false;   // made while the autograd engine ran: a gradient, where it outlives that
+  std::uint64_t block = 0;      // its number in the session
 };
 
 struct StreamTouch {
@@ -41,12 +43,14 @@ struct StreamOp {
   base::Bytes slab = {};             // charged for small storages when it ended
   std::uint32_t optimizer_step = 0;  // number of the optimizer step that it is in; 0: none
   std::uint32_t steps_before = 0;    // steps that the program marked before it
+  std::thread::id thread = {};       // that called it
 };
 
 struct Stream {
   base::Bytes granule = base::kPage;
   std::vector<StreamStorage> storages = {};
   std::vector<StreamOp> ops = {};
+  std::uint64_t first = 0;  // how many ops of the session are before ops.front()
 };
 
 }  // namespace tensorpager::trace

@@ -29,6 +29,15 @@ class Writer {
     return trace;
   }
 
+  /// After `write`.
+  std::vector<std::size_t> at_end() const {
+    std::vector<std::size_t> found(used_.size(), kNone);
+    for (std::size_t i = 0; i < keys_.size(); ++i) {
+      if (keys_[i] != kNone && !dies_inside(i)) found[all_keys_[keys_[i]].number] = i;
+    }
+    return found;
+  }
+
  private:
   /// What becomes a storage of the trace.
   struct Key {
@@ -155,5 +164,10 @@ class Writer {
 }  // namespace
 
 std::optional<Trace> window_trace(const Stream& stream, Span window) { return Writer(stream, window).write(); }
+
+std::vector<std::size_t> storages_at_end(const Stream& stream, Span window) {
+  Writer writer(stream, window);
+  return writer.write() ? writer.at_end() : std::vector<std::size_t>();
+}
 
 }  // namespace tensorpager::trace

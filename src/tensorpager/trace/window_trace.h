@@ -27,4 +27,8 @@ struct Span {
 /// times and temporaries.
 std::optional<Trace> window_trace(const Stream& stream, Span window);
 
+/// Of a window that has a trace: by storage of that, the storage of the stream that it is when the window ends;
+/// StreamStorage::kNever where it is not alive then.
+std::vector<std::size_t> storages_at_end(const Stream& stream, Span window);
+
 }  // namespace tensorpager::trace

@@ -82,6 +82,12 @@ class Engine {
   virtual void after_fork(bool in_child) = 0;
 
   virtual base::Bytes reserved() const = 0;  // bytes in slots now
+  /// What transfers so far reached, each direction by itself; 0 where there was none, or nobody measures.
+  struct Rates {
+    double out = 0;  // bytes per second
+    double in = 0;
+  };
+  virtual Rates rates() const { return {}; }
   virtual std::string name() const = 0;      // for people: "file in /tmp", "RAM"
 };
 

@@ -110,9 +110,10 @@ void QueuedEngine::run_first(Shared& shared, std::size_t direction, std::unique_
   } else if (!job.cancelled) {
     shared.busy[direction] = true;
     lock.unlock();
+    const Clock::time_point begin = Clock::now();
     Clock::time_point& free_from = shared.link_free_from[direction];
     const Bytes bytes(job.from.size() + job.to.size());
-    free_from = std::max(free_from, Clock::now()) + time_of(bytes, direction == kOut ? link_.out : link_.in);
+    free_from = std::max(free_from, begin) + time_of(bytes, direction == kOut ? link_.out : link_.in);
     try {
       transfer(direction, job);
     } catch (...) {
@@ -121,6 +122,8 @@ void QueuedEngine::run_first(Shared& shared, std::size_t direction, std::unique_
     std::this_thread::sleep_until(free_from);
     lock.lock();
     shared.busy[direction] = false;
+    shared.moved[direction] += static_cast<double>(bytes.count());
+    shared.seconds[direction] += std::chrono::duration<double>(Clock::now() - begin).count();
   }
   if (failure && !shared.queue[direction].front().cancelled) shared.failures.emplace(job.ticket, failure);
   shared.queue[direction].pop_front();
@@ -167,6 +170,14 @@ bool QueuedEngine::cancel(Ticket ticket) noexcept {
   shared_->changed.wait(lock, [&] { return shared_->done[direction] >= ticket.number; });
   shared_->failures.erase(ticket.number);
   return false;
+}
+
+Engine::Rates QueuedEngine::rates() const {
+  const std::lock_guard lock(shared_->mutex);
+  const auto rate = [&](std::size_t direction) {
+    return shared_->seconds[direction] > 0 ? shared_->moved[direction] / shared_->seconds[direction] : 0;
+  };
+  return {.out = rate(kOut), .in = rate(kIn)};
 }
 
 void QueuedEngine::before_fork() {

@@ -37,6 +37,7 @@ class QueuedEngine final : public Engine {
   void before_fork() override;
   void after_fork(bool in_child) override;
   base::Bytes reserved() const override { return tier_->reserved(); }
+  Rates rates() const override;
   std::string name() const override;
 
  private:
@@ -59,6 +60,8 @@ class QueuedEngine final : public Engine {
     std::uint64_t done[2] = {};                            // the newest ticket that is finished, and so all before it
     std::map<std::uint64_t, std::exception_ptr> failures;  // of tickets nobody asked for yet
     std::chrono::steady_clock::time_point link_free_from[2];  // of whoever is busy
+    double moved[2] = {};                                     // bytes
+    double seconds[2] = {};                                   // of transfers
     bool closing = false;
     std::thread workers[2];
 

@@ -1,0 +1,107 @@
+// Learns what a program repeats, plans it, and puts the plan in force while the program runs.
+//
+//   recorded ops --> windows --> the class that makes up most --> plan --> in force from the next op on
+//        ^ a sink of the session     (on a thread of its own, or where the program stands)
+//
+// It looks for windows after the third step that an optimizer ends or the program marks, and then ever more rarely;
+// where nothing tells steps, after so many ops. A plan that the program does not keep to is taken back, and the search
+// goes on.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "tensorpager/base/event_sink.h"
+#include "tensorpager/guide/lesson.h"
+#include "tensorpager/pager/pager.h"
+#include "tensorpager/pager/plan_cursor.h"
+#include "tensorpager/trace/recorder.h"
+
+namespace tensorpager::guide {
+
+/// What came of it so far. Figures are of the newest plan.
+struct Progress {
+  std::uint64_t plans = 0;  // that came in force
+  std::uint64_t window_ops = 0;
+  std::uint64_t predicted_peak_bytes = 0;
+  double predicted_window_seconds = 0;
+  double predicted_overhead = 0;    // of a window's compute
+  double lower_bound_overhead = 0;  // the least that any plan could cost
+
+  template <typename Visit>
+  void for_each(Visit&& visit) const {
+    visit("plans", plans);
+    visit("window_ops", window_ops);
+    visit("predicted_peak_bytes", predicted_peak_bytes);
+    visit("predicted_window_seconds", predicted_window_seconds);
+    visit("predicted_overhead", predicted_overhead);
+    visit("lower_bound_overhead", lower_bound_overhead);
+  }
+};
+
+class Guide final : public base::EventSink {
+ public:
+  struct Options {
+    bool plans = true;                                 // else it records only
+    bool waits = false;                                // plans where the program stands: at the same op in every run
+    std::size_t most_ops = std::size_t{1} << 16;       // that are remembered
+    std::function<void(const std::string&)> say = {};  // a line for people
+  };
+
+  /// Both must live for ever: threads of the program may be in them until the process ends.
+  Guide(pager::Pager& pager, Options options);
+
+  /// Lets go of the plan, and makes no other. Between ops.
+  void stop();
+  Progress progress() const;
+  bool plans() const { return options_.plans; }
+  trace::Stream stream() const { return recorder_.stream(); }
+
+  Ticket op_begins(const base::OpFacts& facts, std::span<const base::Touch> touched) noexcept override;
+  void op_touches(Ticket op, std::span<const base::Touch> touched) noexcept override {
+    recorder_.op_touches(op, touched);
+  }
+  void op_ends(Ticket op, std::chrono::nanoseconds took) noexcept override { recorder_.op_ends(op, took); }
+  void block_born(Ticket op, const base::NewBlock& block) noexcept override { recorder_.block_born(op, block); }
+  void block_died(Ticket op, std::uint64_t number) noexcept override { recorder_.block_died(op, number); }
+  void slab_grew(base::Bytes slab) noexcept override { recorder_.slab_grew(slab); }
+  void hint(base::Hint hint) noexcept override;
+
+ private:
+  void count();
+  void look();
+  void at_boundary();
+  void work();
+  void study();
+  void begin();
+  void check();
+
+  pager::Pager& pager_;
+  const Options options_;
+  trace::Recorder recorder_;
+  std::atomic<std::uint64_t> ops_{0};    // that touched blocks
+  std::atomic<std::uint64_t> steps_{0};  // that the program told of
+  std::atomic<std::uint64_t> look_at_ops_;
+  std::atomic<std::uint64_t> look_at_steps_;
+
+  mutable std::mutex mutex_;  // never held while the pager is called
+  std::condition_variable changed_;
+  std::thread worker_;
+  bool is_wanted_ = false;  // a look, of the worker
+  bool is_over_ = false;
+  std::optional<Lesson> lesson_;  // learned, and not in force yet
+  Progress progress_;
+
+  // The program's thread only.
+  std::unique_ptr<pager::PlanCursor> cursor_;  // in force
+  std::uint64_t checked_ops_ = 0;              // the figures at the last check
+  std::uint64_t checked_followed_ = 0;
+};
+
+}  // namespace tensorpager::guide
