@@ -1,7 +1,7 @@
 # libtensorpager.so: everything that needs torch, once in a process; the Python extension, C++ programs and the preload
 # library use this one. Beside it the preload library, the public header and the CMake package. All are installed in the
 # Python package, as torch's are in its: lib, include and cmake.
-set(package ${TENSORPAGER_SITE}/tensorpager)
+set(package ${package_directory})
 string(REGEX MATCH "^([0-9]+)\\.([0-9]+)" torch_minor ${TORCH_VERSION})
 set(torch_minor "${CMAKE_MATCH_1},${CMAKE_MATCH_2}")
 
