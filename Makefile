@@ -2,6 +2,8 @@
 PYTHON ?= python3
 PRESET ?= dev
 export CMAKE_BUILD_PARALLEL_LEVEL ?= $(shell nproc)
+# The tests of a file stay in one process, which has imported torch once.
+PYTEST = .venv/bin/python -m pytest -q -n $(CMAKE_BUILD_PARALLEL_LEVEL) --maxprocesses 4 --dist loadfile
 
 .PHONY: build demo test test-full bench std asan tsan format lint clean
 
@@ -17,13 +19,13 @@ demo: build
 
 test: build
 	ctest --preset $(PRESET)
-	.venv/bin/python -m pytest -q
+	$(PYTEST)
 
 # With the tests marked or labelled slow, the contract under the rebinding binding too, and with a second version of torch.
 test-full: build
 	ctest --preset $(PRESET)-full
-	.venv/bin/python -m pytest -q -m ""
-	TENSORPAGER_BINDING=rebinding .venv/bin/python -m pytest -q test/contract
+	$(PYTEST) -m ""
+	TENSORPAGER_BINDING=rebinding $(PYTEST) test/contract
 	tools/test_other_torch.sh
 
 bench: build

@@ -5,6 +5,7 @@
 
 import argparse
 import json
+import os
 import statistics
 import time
 
@@ -12,6 +13,8 @@ import torch
 import workloads
 
 import tensorpager
+
+os.environ["TENSORPAGER_ON_DEMAND"] = "1"
 
 CASES = {
     "ResNet-18": lambda: workloads.resnet18(batch=16),

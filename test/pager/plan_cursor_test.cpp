@@ -82,7 +82,7 @@ class PlanCursorTest : public testing::Test {
     plan::OpSignature op{.name = plan::name_hash(name)};
     for (const Bytes size : sizes) op.add(size);
     std::vector<Action> actions;
-    was_expected_ = cursor_.begin_op(op, actions);
+    was_expected_ = cursor_.begin_op(op, {}, actions);
     return actions;
   }
   /// And after it.
@@ -207,6 +207,44 @@ TEST_F(PlanCursorTest, FollowsAnOpWithOtherSizesAndCountsIt) {
   begin("c", {kSecondSize});
   EXPECT_TRUE(was_expected_);
   EXPECT_EQ(cursor_.misses(), 1u);
+}
+
+TEST_F(PlanCursorTest, IsNotMisledByOpsThatTouchNothing) {
+  run_a();
+  begin("item");
+  EXPECT_FALSE(was_expected_);
+  begin("b");  // of something small
+  EXPECT_TRUE(was_expected_);
+  end();
+  EXPECT_EQ(cursor_.position(), 1u) << "it made nothing";
+  run_b();
+  EXPECT_EQ(cursor_.position(), 2u);
+  EXPECT_EQ(cursor_.followed_ops(), 2u);
+  EXPECT_EQ(cursor_.misses(), 0u);
+}
+
+TEST_F(PlanCursorTest, CountsAnOpThatMadeSomethingAsAMiss) {
+  run_a();
+  begin("empty");
+  make(second_);
+  EXPECT_EQ(cursor_.misses(), 1u);
+}
+
+TEST_F(PlanCursorTest, KnowsAStorageByTheOpThatTouchesIt) {
+  cursor_.died(weight_);
+  run_a();
+  run_b();
+  begin("c");
+  end();
+  const auto renewed = block_of(kWeightSize);
+  Block* const touched[] = {renewed.get(), &first_};
+  plan::OpSignature op{.name = plan::name_hash("d")};
+  op.add(kWeightSize);
+  op.add(kFirstSize);
+  std::vector<Action> actions;
+  EXPECT_TRUE(cursor_.begin_op(op, touched, actions));
+  EXPECT_EQ(cursor_.block_of(kWeight), renewed.get());
+  EXPECT_EQ(cursor_.block_of(kFirst), &first_);
 }
 
 TEST_F(PlanCursorTest, ForgetsABlockThatDied) {

@@ -31,11 +31,11 @@ struct Config {
   std::optional<std::uint64_t> fuzz;           // TENSORPAGER_FUZZ: seed of random evictions at every op boundary
   std::uint64_t fuzz_evictions = 2;            // TENSORPAGER_FUZZ_EVICTIONS: tries at each boundary
   std::uint64_t witness_ops =
-      0;               // TENSORPAGER_WITNESS: every so many ops, ask the kernel for our resident size; 0: never
+      0;                   // TENSORPAGER_WITNESS: every so many ops, ask the kernel for our resident size; 0: never
   bool plans = true;       // TENSORPAGER_ON_DEMAND=1: false; nothing moves before its use
   bool plan_sync = false;  // TENSORPAGER_PLAN_SYNC=1: the program waits while it is planned, so that runs are alike
   bool curve = false;      // TENSORPAGER_CURVE=1: keep the curve of live and charged bytes over ops
-  std::string trace;   // TENSORPAGER_TRACE: file that gets the trace of a window at exit; empty: nothing is recorded
+  std::string trace;  // TENSORPAGER_TRACE: file that gets the trace of a window at exit; empty: nothing is recorded
   std::uint64_t trace_class =
       1;  // TENSORPAGER_TRACE_CLASS: of which class of windows; the first makes up most of the run
 };

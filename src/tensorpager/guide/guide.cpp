@@ -3,6 +3,7 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 #include <system_error>
 
@@ -11,16 +12,21 @@ namespace {
 
 constexpr std::uint64_t kNever = std::numeric_limits<std::uint64_t>::max();
 constexpr std::uint64_t kFirstSteps = 3;   // fewer show no two alike: an optimizer makes its state in the first
-constexpr std::uint64_t kFirstOps = 4096;  // where nothing tells steps
+constexpr std::uint64_t kFirstOps = 1024;  // where nothing tells steps
 constexpr std::uint64_t kCheckWindows = 4;
-constexpr double kLeastFollowed = 0.5;  // of the ops between two checks; below it a plan is taken back
+constexpr std::size_t kMostOps = std::size_t{1} << 17;  // that are remembered
+// Six steps, and as many ops again that touch nothing yet.
+constexpr std::uint64_t kOpsOfStep = 12;
+// Of the ops between two checks. Below the first there may be more to learn, below the second a plan is taken back.
+constexpr double kMostFollowed = 0.95;
+constexpr double kLeastFollowed = 0.3;
 
 }  // namespace
 
 Guide::Guide(pager::Pager& pager, Options options)
     : pager_(pager),
       options_(std::move(options)),
-      recorder_(pager.charge_for(base::Bytes(1)), options_.most_ops),
+      recorder_(pager.charge_for(base::Bytes(1)), options_.least_ops),
       look_at_ops_(options_.plans ? kFirstOps : kNever),
       look_at_steps_(options_.plans ? kFirstSteps : kNever) {}
 
@@ -32,14 +38,16 @@ base::EventSink::Ticket Guide::op_begins(const base::OpFacts& facts, std::span<c
 void Guide::count() {
   const std::uint64_t ops = ops_.fetch_add(1, std::memory_order_relaxed) + 1;
   if (ops < look_at_ops_.load(std::memory_order_relaxed)) return;
-  look_at_ops_ = ops + ops / 2;
-  look();
+  look_at_ops_ = ops + ops / 4;
+  const bool is_followed = look_at_steps_ == kNever;
+  if (is_followed || steps_ == 0) look();
 }
 
 void Guide::hint(base::Hint hint) noexcept {
   recorder_.hint(hint);
   if (hint == base::Hint::kOptimizerBegins) return;
   const std::uint64_t steps = steps_.fetch_add(1, std::memory_order_relaxed) + 1;
+  if (steps <= kFirstSteps) recorder_.keep(std::min(kMostOps, kOpsOfStep * ops_ / steps));
   if (steps < look_at_steps_.load(std::memory_order_relaxed)) return;
   look_at_steps_ = steps + 1 + steps / 4;
   look();
@@ -55,7 +63,13 @@ void Guide::at_boundary() {
     const std::lock_guard lock(mutex_);
     if (is_over_) return;
   }
-  if (cursor_) return check();
+  if (follower_)
+    check();
+  else
+    learn_more();
+}
+
+void Guide::learn_more() {
   if (options_.waits) {
     study();
     return begin();
@@ -89,7 +103,9 @@ void Guide::work() {
 }
 
 void Guide::study() {
-  auto learned = learn(recorder_.stream(), pager_.budget(), machine_of(pager_.rates()));
+  const trace::Stream stream = recorder_.stream();
+  auto learned = learn(stream, pager_.budget(), machine_of(pager_.rates()));
+  if (!learned && learned.error() == NoLesson::kNoWindow) recorder_.keep(std::min(kMostOps, 2 * stream.ops.size()));
   if (!learned) return;
   const std::lock_guard lock(mutex_);
   lesson_ = std::move(learned.value());
@@ -100,46 +116,56 @@ void Guide::begin() {
   std::optional<Lesson> lesson;
   {
     const std::lock_guard lock(mutex_);
-    if (is_over_ || !lesson_ || cursor_) return;
+    if (is_over_ || !lesson_) return;
     if (lesson_->thread == std::this_thread::get_id()) lesson.swap(lesson_);
   }
-  if (!lesson) return pager_.call_at_boundary([this] { begin(); });  // another thread's op was first
+  if (!lesson) return pager_.call_at_boundary([this] { begin(); });         // another thread's op was first
+  if (follower_ && lesson->classes.size() <= follower_->classes()) return;  // nothing new
   const trace::Stream stream = recorder_.stream();
-  auto cursor = std::make_unique<pager::PlanCursor>(lesson->agenda);
+  std::vector<std::shared_ptr<const plan::Agenda>> agendas;
+  for (const ClassLesson& one : lesson->classes) agendas.push_back(one.agenda);
+  auto follower = std::make_unique<pager::PlanSwitch>(agendas);
   bool is_there = false;
-  pager_.follow(cursor.get(), [&](const auto& blocks) { is_there = catch_up(*cursor, *lesson, stream, blocks); });
-  if (!is_there) return pager_.follow(nullptr);
-  cursor_ = std::move(cursor);
+  pager_.follow(follower.get(), [&](const auto& blocks) { is_there = catch_up(*follower, *lesson, stream, blocks); });
+  if (!is_there) pager_.follow(nullptr);
+  follower_ = is_there ? std::move(follower) : nullptr;
+  if (!is_there) return;
   checked_ops_ = ops_;
   checked_followed_ = 0;
-  look_at_ops_ = ops_ + kCheckWindows * lesson->agenda->ops();
+  const ClassLesson& most = lesson->classes.front();
+  look_at_ops_ = ops_ + kCheckWindows * most.agenda->ops();
   look_at_steps_ = kNever;
   {
     const std::lock_guard lock(mutex_);
     ++progress_.plans;
-    progress_.window_ops = lesson->agenda->ops();
-    progress_.predicted_peak_bytes = lesson->predicted().peak.count();
-    progress_.predicted_window_seconds = std::chrono::duration<double>(lesson->predicted().step).count();
-    progress_.predicted_overhead = lesson->predicted_overhead();
-    progress_.lower_bound_overhead = lesson->lower_bound_overhead;
+    progress_.window_ops = most.agenda->ops();
+    progress_.predicted_peak_bytes = most.predicted().peak.count();
+    progress_.predicted_window_seconds = std::chrono::duration<double>(most.predicted().step).count();
+    progress_.predicted_overhead = most.predicted_overhead();
+    progress_.lower_bound_overhead = most.lower_bound_overhead;
   }
   if (options_.say) options_.say(lesson->describe());
 }
 
 /// Whether the program does as planned.
 void Guide::check() {
-  const std::uint64_t ops = ops_, followed = cursor_->followed_ops();
-  const double share =
-      static_cast<double>(followed - checked_followed_) / static_cast<double>(std::max(ops - checked_ops_, std::uint64_t{1}));
+  const std::uint64_t ops = ops_, followed = follower_->followed_ops();
+  const double share = static_cast<double>(followed - checked_followed_) /
+                       static_cast<double>(std::max(ops - checked_ops_, std::uint64_t{1}));
   checked_ops_ = ops;
   checked_followed_ = followed;
   look_at_ops_ = ops + kCheckWindows * progress().window_ops;
-  if (share >= kLeastFollowed) return;
-  pager_.follow(nullptr);
-  cursor_.reset();
-  look_at_ops_ = ops + ops / 2;
-  look_at_steps_ = steps_ + kFirstSteps;
-  if (options_.say) options_.say("the program does other than planned; what it does now is learned anew");
+  if (share >= kMostFollowed) return;
+  if (share < kLeastFollowed) {
+    pager_.follow(nullptr);
+    follower_.reset();
+    look_at_ops_ = ops + ops / 2;
+    look_at_steps_ = steps_ + kFirstSteps;
+    if (options_.say) options_.say("the program does other than planned; what it does now is learned anew");
+    return;
+  }
+  // At the first such check, the second, the fourth, the eighth: what it does besides may never come twice alike.
+  if (std::has_single_bit(++checks_)) learn_more();
 }
 
 void Guide::stop() {
@@ -147,9 +173,15 @@ void Guide::stop() {
     const std::lock_guard lock(mutex_);
     if (std::exchange(is_over_, true)) return;
   }
-  changed_.notify_all();
-  pager_.follow(nullptr);
   look_at_ops_ = look_at_steps_ = kNever;
+  changed_.notify_all();
+  pager_.call_at_boundary({});
+  pager_.follow(nullptr);
+}
+
+Guide::~Guide() {
+  stop();
+  if (worker_.joinable()) worker_.join();
 }
 
 Progress Guide::progress() const {

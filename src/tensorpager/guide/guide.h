@@ -1,11 +1,11 @@
 // Learns what a program repeats, plans it, and puts the plan in force while the program runs.
 //
-//   recorded ops --> windows --> the class that makes up most --> plan --> in force from the next op on
+//   recorded ops --> windows --> classes --> plans --> in force from the next op on
 //        ^ a sink of the session     (on a thread of its own, or where the program stands)
 //
 // It looks for windows after the third step that an optimizer ends or the program marks, and then ever more rarely;
-// where nothing tells steps, after so many ops. A plan that the program does not keep to is taken back, and the search
-// goes on.
+// where nothing tells steps, after so many ops. Where the program does other than planned it looks again, and a plan
+// that it hardly keeps to is taken back.
 #pragma once
 
 #include <atomic>
@@ -20,12 +20,12 @@
 #include "tensorpager/base/event_sink.h"
 #include "tensorpager/guide/lesson.h"
 #include "tensorpager/pager/pager.h"
-#include "tensorpager/pager/plan_cursor.h"
+#include "tensorpager/pager/plan_switch.h"
 #include "tensorpager/trace/recorder.h"
 
 namespace tensorpager::guide {
 
-/// What came of it so far. Figures are of the newest plan.
+/// What came of it so far. Figures are of the newest plan for the class of windows that makes up most.
 struct Progress {
   std::uint64_t plans = 0;  // that came in force
   std::uint64_t window_ops = 0;
@@ -50,12 +50,15 @@ class Guide final : public base::EventSink {
   struct Options {
     bool plans = true;                                 // else it records only
     bool waits = false;                                // plans where the program stands: at the same op in every run
-    std::size_t most_ops = std::size_t{1} << 16;       // that are remembered
+    std::size_t least_ops = std::size_t{1} << 12;      // that are remembered; more where steps or windows are longer
     std::function<void(const std::string&)> say = {};  // a line for people
   };
 
-  /// Both must live for ever: threads of the program may be in them until the process ends.
+  /// The pager must outlive it; and while it is the pager's sink, threads of the program may be in it.
   Guide(pager::Pager& pager, Options options);
+  ~Guide() override;
+  Guide(const Guide&) = delete;
+  Guide& operator=(const Guide&) = delete;
 
   /// Lets go of the plan, and makes no other. Between ops.
   void stop();
@@ -78,6 +81,7 @@ class Guide final : public base::EventSink {
   void look();
   void at_boundary();
   void work();
+  void learn_more();
   void study();
   void begin();
   void check();
@@ -99,9 +103,10 @@ class Guide final : public base::EventSink {
   Progress progress_;
 
   // The program's thread only.
-  std::unique_ptr<pager::PlanCursor> cursor_;  // in force
-  std::uint64_t checked_ops_ = 0;              // the figures at the last check
+  std::unique_ptr<pager::PlanSwitch> follower_;  // in force
+  std::uint64_t checked_ops_ = 0;                // the figures at the last check
   std::uint64_t checked_followed_ = 0;
+  std::uint64_t checks_ = 0;  // of the plans in force at which the program did other than planned
 };
 
 }  // namespace tensorpager::guide

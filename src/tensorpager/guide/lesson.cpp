@@ -1,8 +1,12 @@
 #include "tensorpager/guide/lesson.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
+#include <optional>
+#include <set>
 
+#include "tensorpager/plan/boundary.h"
 #include "tensorpager/plan/liveness.h"
 #include "tensorpager/plan/lower_bound.h"
 #include "tensorpager/plan/planner.h"
@@ -12,13 +16,16 @@
 namespace tensorpager::guide {
 
 using base::Bytes;
-using trace::index;
 using trace::StorageId;
 
 namespace {
 
 /// Of a direction in which nothing was moved yet. A plan for a slower link begins its transfers earlier.
 constexpr double kUnknownRate = 1e9;
+
+constexpr std::size_t kMostClasses = 6;
+/// What makes up less of the program is served on demand.
+constexpr double kLeastShare = 0.02;
 
 plan::Link link_of(double bytes_per_second) {
   return {.latency = {},
@@ -29,6 +36,7 @@ double overhead_of(plan::Nanoseconds step, plan::Nanoseconds compute) {
   return compute.count() > 0 ? static_cast<double>(step.count()) / static_cast<double>(compute.count()) - 1 : 0;
 }
 
+/// By storage of the trace, the number of the block that it is when the window ends; 0 for none.
 std::vector<std::uint64_t> blocks_at_end(const trace::Stream& stream, trace::Span window) {
   std::vector<std::uint64_t> blocks;
   for (const std::size_t i : trace::storages_at_end(stream, window))
@@ -36,19 +44,87 @@ std::vector<std::uint64_t> blocks_at_end(const trace::Stream& stream, trace::Spa
   return blocks;
 }
 
+/// What an op is known by when it begins is what it is called with, not what ops within it touch.
+std::vector<plan::OpSignature> signatures_of(const trace::Stream& stream, trace::Span window) {
+  std::vector<plan::OpSignature> signatures;
+  for (std::size_t at = window.begin; at < window.end; ++at) signatures.push_back(signature_of(stream, stream.ops[at]));
+  return signatures;
+}
+
+struct Candidate {
+  trace::WindowClass windows;
+  std::vector<std::uint64_t> blocks;
+  double share;
+
+  const trace::Trace& trace() const { return windows.trace; }
+};
+
+std::vector<Candidate> candidates_in(const trace::Stream& stream) {
+  std::vector<Candidate> candidates;
+  for (trace::WindowClass& one : trace::classify_windows(stream)) {
+    const double share = static_cast<double>(one.ops()) / static_cast<double>(stream.ops.size());
+    if (one.windows.size() < 2 || share < kLeastShare || candidates.size() == kMostClasses) continue;
+    std::vector<std::uint64_t> blocks = blocks_at_end(stream, one.windows.back());
+    candidates.push_back({.windows = std::move(one), .blocks = std::move(blocks), .share = share});
+  }
+  return candidates;
+}
+
+/// A storage that is the same block when the window of each class ends is the same over classes.
+void identify(std::vector<Candidate>& candidates) {
+  std::optional<std::set<std::uint64_t>> everywhere;
+  for (const Candidate& one : candidates) {
+    std::set<std::uint64_t> here(one.blocks.begin(), one.blocks.end());
+    if (everywhere) std::erase_if(here, [&](std::uint64_t number) { return !everywhere->contains(number); });
+    everywhere = std::move(here);
+  }
+  for (Candidate& one : candidates) {
+    for (std::size_t i = 0; i < one.blocks.size(); ++i) {
+      trace::Storage& storage = one.windows.trace.storages[i];
+      if (storage.entry && one.blocks[i] != 0 && everywhere->contains(one.blocks[i])) storage.identity = one.blocks[i];
+    }
+  }
+}
+
+std::vector<plan::Plan> plan_alone(const plan::Problem& problem) {
+  const auto plan = plan::make_planner("pages")->plan(problem);
+  return plan ? std::vector{plan.value()} : std::vector<plan::Plan>();
+}
+
+/// One for each candidate, or for the first alone where they have no common table; none where there is no plan.
+std::vector<plan::Plan> plan_all(const std::vector<Candidate>& candidates, Bytes budget, const plan::Machine& machine) {
+  std::vector<plan::Problem> problems;
+  problems.reserve(candidates.size());
+  for (const Candidate& one : candidates)
+    problems.push_back({.trace = one.trace(), .machine = machine, .budget = budget});
+  if (problems.size() == 1) return plan_alone(problems.front());
+  const auto plans = plan::plan_classes(problems);
+  return plans ? plans->plans : plan_alone(problems.front());
+}
+
 }  // namespace
 
-double Lesson::predicted_overhead() const { return overhead_of(predicted().step, predicted().compute); }
+plan::OpSignature signature_of(const trace::Stream& stream, const trace::StreamOp& op) {
+  plan::OpSignature signature{.name = plan::name_hash(op.facts.name)};
+  for (std::size_t i = 0; i < op.arguments; ++i) signature.add(stream.storages[op.touched[i].storage].bytes);
+  return signature;
+}
+
+double ClassLesson::predicted_overhead() const { return overhead_of(predicted().step, predicted().compute); }
 
 std::string Lesson::describe() const {
-  std::array<char, 256> text{};
-  std::snprintf(text.data(), text.size(),
-                "a plan for windows of %u ops (need %s, floor %s) is in force: %s out and %s in each, overhead %.1f %% "
-                "predicted, at least %.1f %%",
-                agenda->ops(), base::format_bytes(need).c_str(), base::format_bytes(floor).c_str(),
-                base::format_bytes(predicted().page_out).c_str(), base::format_bytes(predicted().page_in).c_str(),
-                predicted_overhead() * 100, lower_bound_overhead * 100);
-  return text.data();
+  std::string text = "planned: ";
+  for (const ClassLesson& one : classes) {
+    std::array<char, 256> line{};
+    std::snprintf(line.data(), line.size(),
+                  "%swindows of %u ops (need %s, floor %s), %s out and %s in, overhead %.1f %% (bound %.1f %%)",
+                  &one == classes.data() ? "" : "; ", one.agenda->ops(), base::format_bytes(one.need).c_str(),
+                  base::format_bytes(one.floor).c_str(), base::format_bytes(one.predicted().page_out).c_str(),
+                  base::format_bytes(one.predicted().page_in).c_str(), one.predicted_overhead() * 100,
+                  one.lower_bound_overhead * 100);
+    text += line.data();
+  }
+  return text;
 }
 
 plan::Machine machine_of(const transfer::Engine::Rates& rates) {
@@ -60,29 +136,37 @@ plan::Machine machine_of(const transfer::Engine::Rates& rates) {
 }
 
 base::Result<Lesson, NoLesson> learn(const trace::Stream& stream, Bytes budget, const plan::Machine& machine) {
-  const std::vector<trace::WindowClass> classes = trace::classify_windows(stream);
-  if (classes.empty() || classes.front().windows.size() < 2) return NoLesson::kNoWindow;
-  const trace::WindowClass& found = classes.front();
-  const plan::Liveness liveness(found.trace);
-  if (liveness.need() <= budget) return NoLesson::kFits;
-  const auto plan = plan::make_planner("pages")->plan({.trace = found.trace, .machine = machine, .budget = budget});
-  if (!plan) return NoLesson::kBelowFloor;
+  std::vector<Candidate> candidates = candidates_in(stream);
+  if (candidates.empty()) return NoLesson::kNoWindow;
+  const auto fits = [&](const Candidate& one) { return plan::Liveness(one.trace()).need() <= budget; };
+  if (std::ranges::all_of(candidates, fits)) return NoLesson::kFits;
+  identify(candidates);
+  const std::vector<plan::Plan> plans = plan_all(candidates, budget, machine);
+  if (plans.empty()) return NoLesson::kBelowFloor;
 
-  const trace::Span last = found.windows.back();
-  Lesson lesson{.agenda = std::make_shared<const plan::Agenda>(found.trace, plan.value()),
-                .blocks = blocks_at_end(stream, last),
-                .windows_end = stream.first + last.end,
-                .thread = stream.ops[last.begin].thread,
-                .need = liveness.need(),
-                .floor = liveness.floor()};
-  const auto bound = plan::lower_bound(liveness, plan::op_times(found.trace, machine), machine, budget);
-  lesson.lower_bound_overhead = overhead_of(bound, lesson.predicted().compute);
+  Lesson lesson;
+  for (std::size_t i = 0; i < plans.size(); ++i) {
+    Candidate& from = candidates[i];
+    const trace::Span last = from.windows.windows.back();
+    const plan::Liveness liveness(from.trace());
+    ClassLesson& one = lesson.classes.emplace_back(
+        ClassLesson{.agenda = std::make_shared<const plan::Agenda>(from.trace(), plans[i], signatures_of(stream, last)),
+                    .blocks = std::move(from.blocks),
+                    .end = stream.first + last.end,
+                    .need = liveness.need(),
+                    .floor = liveness.floor(),
+                    .share = from.share});
+    const auto bound = plan::lower_bound(liveness, plan::op_times(from.trace(), machine), machine, budget);
+    one.lower_bound_overhead = overhead_of(bound, one.predicted().compute);
+  }
+  lesson.thread = stream.ops[candidates.front().windows.windows.back().begin].thread;
   return lesson;
 }
 
-bool catch_up(pager::PlanCursor& cursor, const Lesson& lesson, const trace::Stream& stream,
+bool catch_up(pager::PlanSwitch& follower, const Lesson& lesson, const trace::Stream& stream,
               const std::unordered_map<std::uint64_t, pager::Block*>& blocks) {
-  if (stream.first > lesson.windows_end || stream.first + stream.ops.size() < lesson.windows_end) return false;
+  const auto newest = std::ranges::max_element(lesson.classes, {}, &ClassLesson::end);
+  if (stream.first > newest->end || stream.first + stream.ops.size() < newest->end) return false;
   std::unordered_map<std::uint64_t, std::unique_ptr<pager::Block>> gone;  // in the place of those that died since
   const auto block_of = [&](std::uint64_t number, Bytes size) -> pager::Block& {
     const auto found = blocks.find(number);
@@ -94,29 +178,33 @@ bool catch_up(pager::PlanCursor& cursor, const Lesson& lesson, const trace::Stre
     }
     return *block;
   };
-  for (std::uint32_t i = 0; i < lesson.blocks.size(); ++i)
-    if (lesson.blocks[i] != 0)
-      cursor.bind(StorageId{i}, block_of(lesson.blocks[i], lesson.agenda->storage_size(StorageId{i})));
+  for (std::size_t c = 0; c < lesson.classes.size(); ++c) {
+    const ClassLesson& one = lesson.classes[c];
+    for (std::uint32_t i = 0; i < one.blocks.size(); ++i) {
+      const StorageId id{i};
+      // Of an older window only what is alive still.
+      const bool is_known = one.blocks[i] != 0 && (&one == &*newest || blocks.contains(one.blocks[i]));
+      if (is_known) follower.cursor(c).bind(id, block_of(one.blocks[i], one.agenda->storage_size(id)));
+    }
+  }
+  follower.start_after(static_cast<std::size_t>(newest - lesson.classes.begin()));
 
   std::vector<pager::Action> actions;  // of what is over
-  for (std::size_t at = lesson.windows_end - stream.first; at < stream.ops.size(); ++at) {
+  for (std::size_t at = newest->end - stream.first; at < stream.ops.size(); ++at) {
     const trace::StreamOp& op = stream.ops[at];
-    plan::OpSignature signature{.name = plan::name_hash(op.facts.name)};
-    for (const trace::StreamTouch& touch : op.touched) signature.add(stream.storages[touch.storage].bytes);
-    const bool is_expected = cursor.begin_op(signature, actions);
+    const bool is_expected = follower.begin_op(signature_of(stream, op), {}, actions);
     for (const std::size_t i : op.births)
-      cursor.created(block_of(stream.storages[i].block, stream.storages[i].bytes));
+      follower.created(block_of(stream.storages[i].block, stream.storages[i].bytes));
     if (op.temporary > Bytes(0)) {
       pager::Block temporary;
-      cursor.created(temporary);
-      cursor.died(temporary);
+      follower.created(temporary);
+      follower.died(temporary);
     }
-    if (is_expected) cursor.end_op(actions);
-    for (const std::size_t i : op.deaths)
-      cursor.died(block_of(stream.storages[i].block, stream.storages[i].bytes));
+    if (is_expected) follower.end_op(actions);
+    for (const std::size_t i : op.deaths) follower.died(block_of(stream.storages[i].block, stream.storages[i].bytes));
   }
-  for (const auto& [number, block] : gone) cursor.died(*block);
-  cursor.begin_here();
+  for (const auto& [number, block] : gone) follower.died(*block);
+  follower.begin_here();
   return true;
 }
 

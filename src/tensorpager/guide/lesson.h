@@ -1,4 +1,4 @@
-// What one look at a recorded stream teaches: a class of windows, and a plan for it.
+// What one look at a recorded stream teaches: the classes of windows that make up most of it, and a plan for each.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 #include "tensorpager/base/bytes.h"
 #include "tensorpager/base/result.h"
-#include "tensorpager/pager/plan_cursor.h"
+#include "tensorpager/pager/plan_switch.h"
 #include "tensorpager/plan/agenda.h"
 #include "tensorpager/plan/machine.h"
 #include "tensorpager/trace/stream.h"
@@ -18,36 +18,44 @@
 
 namespace tensorpager::guide {
 
-struct Lesson {
+struct ClassLesson {
   std::shared_ptr<const plan::Agenda> agenda;
   std::vector<std::uint64_t> blocks;  // by storage, its number when the last window ended; 0: not alive then
-  std::uint64_t windows_end = 0;      // ops of the session before that
-  std::thread::id thread = {};        // that calls the ops
+  std::uint64_t end = 0;              // of the last window: ops of the session before it
   base::Bytes need = {};
   base::Bytes floor = {};
+  double share = 0;                 // of all recorded ops
   double lower_bound_overhead = 0;  // of a window's compute
 
   const plan::Prediction& predicted() const { return agenda->plan().predicted; }
   double predicted_overhead() const;
+};
+
+struct Lesson {
+  std::vector<ClassLesson> classes;  // the largest share first
+  std::thread::id thread = {};       // that calls the ops
+
   /// For people.
   std::string describe() const;
 };
 
 enum class NoLesson : std::uint8_t {
-  kNoWindow,     // nothing that came twice
-  kFits,         // all of it is within the budget
-  kBelowFloor,   // some op needs more than the budget
+  kNoWindow,    // nothing came twice
+  kFits,        // all of it is within the budget
+  kBelowFloor,  // some op needs more than the budget
 };
+
+/// What an op is known by when it begins.
+plan::OpSignature signature_of(const trace::Stream& stream, const trace::StreamOp& op);
 
 /// The machine that a session runs on, by what its transfers reached: recorded op times hold as they are.
 plan::Machine machine_of(const transfer::Engine::Rates& rates);
 
-/// Of the class that makes up most of the stream.
 base::Result<Lesson, NoLesson> learn(const trace::Stream& stream, base::Bytes budget, const plan::Machine& machine);
 
-/// Tells the cursor the stream's ops since the lesson's last window, so that it stands where the program does. `blocks`:
+/// Tells the stream's ops since the last window, so that who follows the plans stands where the program does. `blocks`:
 /// those alive now, by number. False where those ops are no longer known.
-bool catch_up(pager::PlanCursor& cursor, const Lesson& lesson, const trace::Stream& stream,
+bool catch_up(pager::PlanSwitch& follower, const Lesson& lesson, const trace::Stream& stream,
               const std::unordered_map<std::uint64_t, pager::Block*>& blocks);
 
 }  // namespace tensorpager::guide

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "tensorpager/base/bytes.h"
@@ -33,8 +34,9 @@ class ActionSource {
  public:
   virtual ~ActionSource() = default;
 
-  /// An op begins; what is to be done first. True if it is the one that was expected: its end will be told too.
-  virtual bool begin_op(const plan::OpSignature& op, std::vector<Action>& actions) = 0;
+  /// An op begins that touches these blocks, each once; what is to be done first. True if it is the one that was
+  /// expected: its end will be told too.
+  virtual bool begin_op(const plan::OpSignature& op, std::span<Block* const> touched, std::vector<Action>& actions) = 0;
   /// That op has ended, and what it freed for itself is gone.
   virtual void end_op(std::vector<Action>& actions) = 0;
 

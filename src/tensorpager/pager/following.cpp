@@ -26,11 +26,11 @@ void Pager::follow(ActionSource* source, const Prepare& prepare) {
   is_followed_.store(source != nullptr, std::memory_order_relaxed);
 }
 
-bool Pager::begin_op(const plan::OpSignature& op) {
+bool Pager::begin_op(const plan::OpSignature& op, std::span<Block* const> touched) {
   const Lock lock(*this);
   if (!is_told_to_source()) return false;
   actions_.clear();
-  const bool is_expected = source_->begin_op(op, actions_);
+  const bool is_expected = source_->begin_op(op, touched, actions_);
   for (const Action& action : actions_) execute(action);
   submit_page_ins();
   note_curve();
@@ -46,7 +46,7 @@ void Pager::end_op() noexcept {
 bool Pager::tell_outside() {
   actions_.clear();
   static const std::uint64_t kOutside = plan::name_hash(base::kOutside);
-  const bool is_expected = source_->begin_op({.name = kOutside}, actions_);
+  const bool is_expected = source_->begin_op({.name = kOutside}, {}, actions_);
   try_all(actions_);
   return is_expected;
 }

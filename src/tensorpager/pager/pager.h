@@ -14,6 +14,7 @@
 #include <mutex>
 #include <optional>
 #include <random>
+#include <span>
 #include <type_traits>
 #include <unordered_map>
 #include <vector>
@@ -126,9 +127,9 @@ class Pager {
   /// outlive that. Between ops.
   void follow(ActionSource* source, const Prepare& prepare = {});
   bool is_followed() const { return is_followed_.load(std::memory_order_relaxed); }
-  /// Says whether the op is the one that was expected; if so `end_op` follows. Throws IoError where a transfer failed
-  /// that the op has to wait for.
-  bool begin_op(const plan::OpSignature& op);
+  /// Says whether the op, which touches these blocks, is the one that was expected; if so `end_op` follows. Throws
+  /// IoError where a transfer failed that the op has to wait for.
+  bool begin_op(const plan::OpSignature& op, std::span<Block* const> touched);
   void end_op() noexcept;
 
   bool is_placed() const { return is_placed_; }

@@ -55,7 +55,7 @@ class PinSet {
   /// IoError where a transfer failed that it has to wait for.
   void follow(std::uint64_t name) {
     if (is_followed_ && !is_within_op(parent_)) [[unlikely]]
-      is_expected_ = pager_.begin_op(signature(name));
+      tell_source(name);
   }
   bool is_followed() const { return is_followed_; }
   /// Pins all that was seen. Throws OverBudget or IoError, having changed no contents.
@@ -113,19 +113,19 @@ class PinSet {
     const std::uint64_t all = room_->created;
     return base::Bytes(all > done ? all - done : 0);
   }
-  plan::OpSignature signature(std::uint64_t name) const {
-    std::vector<const Block*> blocks;
+  void tell_source(std::uint64_t name) {
+    std::vector<Block*> blocks;
     for (const Miss& miss : misses_) blocks.push_back(miss.block);
     // Those around belong to kernels in Python.
     for (const PinSet* around = parent_; around != nullptr; around = around->parent_)
-      around->for_each([&](const Block& block) {
+      around->for_each([&](Block& block) {
         if ((block.state() & kDead) == 0) blocks.push_back(&block);
       });
     std::sort(blocks.begin(), blocks.end());
+    blocks.erase(std::unique(blocks.begin(), blocks.end()), blocks.end());
     plan::OpSignature signature{.name = name};
-    for (std::size_t i = 0; i < blocks.size(); ++i)
-      if (i == 0 || blocks[i] != blocks[i - 1]) signature.add(blocks[i]->size);
-    return signature;
+    for (const Block* block : blocks) signature.add(block->size);
+    is_expected_ = pager_.begin_op(signature, blocks);
   }
   void note_created() {
     const std::uint64_t created = t_state.created - created_before_;

@@ -32,7 +32,7 @@ void PlanCursor::begin_here() {
   windows_ = followed_ = misses_ = 0;
 }
 
-bool PlanCursor::begin_op(const OpSignature& op, std::vector<Action>& actions) {
+bool PlanCursor::begin_op(const OpSignature& op, std::span<Block* const> touched, std::vector<Action>& actions) {
   take_over();
   born_.clear();
   placed_.clear();
@@ -54,6 +54,7 @@ bool PlanCursor::begin_op(const OpSignature& op, std::vector<Action>& actions) {
   } else if (op.sizes != expected.sizes) {
     ++misses_;
   }
+  match_arguments(touched);
   is_provisional_ = !touches;
   in_op_ = true;
   if (touches) missed_.reset();
@@ -117,6 +118,36 @@ void PlanCursor::end_op(std::vector<Action>& actions) {
   ++followed_;
   match_births();
   end_rows(actions);
+}
+
+/// Storages without a block are blocks without a storage, where they have their sizes.
+void PlanCursor::match_arguments(std::span<Block* const> touched) {
+  for (const StorageId id : agenda_->arguments(position_)) {
+    if (blocks_[index(id)] != nullptr) continue;
+    const auto found = std::ranges::find_if(touched, [&](const Block* block) {
+      return block->size == agenda_->storage_size(id) && !storages_.contains(block);
+    });
+    if (found != touched.end()) bind(id, **found);
+  }
+}
+
+void PlanCursor::enter(std::uint32_t op, const PlanCursor& from) {
+  leave();
+  position_ = op;
+  for (std::uint32_t at = 0; at < op; ++at) {
+    const auto births = agenda_->births(at), others = from.agenda_->births(at);
+    for (std::size_t k = 0; k < std::min(births.size(), others.size()); ++k)
+      if (Block* block = from.block_of(others[k].storage)) bind(births[k].storage, *block);
+  }
+}
+
+void PlanCursor::leave() {
+  position_ = 0;
+  in_op_ = false;
+  page_outs_.clear();
+  lost_.clear();
+  missed_.reset();
+  silent_.reset();
 }
 
 /// Where the plan's op makes something, one that did not is another.

@@ -3,8 +3,9 @@
 //
 // Storages are matched by birth: of the blocks that an op made and that live when it ends, the k-th is the k-th
 // pageable birth of the trace's op. Storages of the entry are told before the first window; what is born in a window is
-// known in the next. Where a storage dies for which the trace has another take over, the one whose death the trace has
-// instead takes its place.
+// known in the next. One that is not known is known from the op on that is the plan's and touches one block more than
+// is known, of its size. Where a storage dies for which the trace has another take over, the one whose death the trace
+// has instead takes its place.
 //
 // Ops that touch no pageable storage are told too, and most are none of the plan: one with the expected name is taken
 // for it until it ends without having made anything.
@@ -34,7 +35,7 @@ class PlanCursor final : public ActionSource {
   void begin_here();
   Block* block_of(plan::StorageId storage) const { return blocks_[trace::index(storage)]; }
 
-  bool begin_op(const plan::OpSignature& op, std::vector<Action>& actions) override;
+  bool begin_op(const plan::OpSignature& op, std::span<Block* const> touched, std::vector<Action>& actions) override;
   void end_op(std::vector<Action>& actions) override;
   void created(Block& block) override;
   void died(Block& block) noexcept override;
@@ -43,6 +44,12 @@ class PlanCursor final : public ActionSource {
   std::uint64_t followed_ops() const override { return followed_; }
   std::uint64_t misses() const override { return misses_; }
 
+  const plan::Agenda& agenda() const { return *agenda_; }
+  bool expects(const plan::OpSignature& op) const { return agenda_->signature(position_) == op; }
+  /// The window is half over: `from` has followed it so far, of whose plan the first ops are the same.
+  void enter(std::uint32_t op, const PlanCursor& from);
+  /// The window is another plan's after all, or there will be none.
+  void leave();
   std::uint32_t position() const { return position_; }  // the op that is expected, or under way
   std::uint64_t windows() const { return windows_; }    // that ended
 
@@ -61,6 +68,7 @@ class PlanCursor final : public ActionSource {
   void await(std::uint32_t ticket, Action::Kind kind, std::vector<Action>& actions);
   void end_rows(std::vector<Action>& actions);
   void match_births();
+  void match_arguments(std::span<Block* const> touched);
   void take_over();
   bool made_nothing() const;
   void miss(const plan::OpSignature& op);

@@ -27,7 +27,8 @@ void OpSignature::add(Bytes size) {
   sizes += mixed ^ (mixed >> 32);
 }
 
-Agenda::Agenda(const trace::Trace& trace, Plan plan) : plan_(std::move(plan)), liveness_(trace) {
+Agenda::Agenda(const trace::Trace& trace, Plan plan, std::vector<OpSignature> signatures)
+    : plan_(std::move(plan)), liveness_(trace), signatures_(std::move(signatures)) {
   if (plan_.ops != trace.ops.size())
     throw base::InvalidArgument("the plan is for " + std::to_string(plan_.ops) + " ops and the trace has " +
                                 std::to_string(trace.ops.size()));
@@ -37,6 +38,7 @@ Agenda::Agenda(const trace::Trace& trace, Plan plan) : plan_(std::move(plan)), l
                                   ", which the trace has not");
   }
   for (const trace::Storage& storage : trace.storages) sizes_.push_back(storage.bytes);
+  const bool has_signatures = !signatures_.empty();
   birth_begins_.push_back(0);
   for (const trace::Op& op : trace.ops) {
     OpSignature signature{.name = name_hash(op.name)};
@@ -46,7 +48,9 @@ Agenda::Agenda(const trace::Trace& trace, Plan plan) : plan_(std::move(plan)), l
     const auto repeated = std::ranges::unique(arguments);
     arguments.erase(repeated.begin(), repeated.end());
     for (const StorageId id : arguments) signature.add(trace.storages[index(id)].bytes);
-    signatures_.push_back(signature);
+    if (!has_signatures) signatures_.push_back(signature);
+    std::erase_if(arguments, [&](StorageId id) { return !liveness_.life(id).pageable; });
+    arguments_.push_back(std::move(arguments));
     for (const StorageId id : op.births)
       if (liveness_.life(id).pageable) births_.push_back({id, trace.storages[index(id)].bytes});
     birth_begins_.push_back(static_cast<std::uint32_t>(births_.size()));

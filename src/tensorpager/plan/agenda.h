@@ -35,8 +35,9 @@ class Agenda {
     base::Bytes size;  // as asked for
   };
 
-  /// Throws InvalidArgument where the plan is for another number of ops or other storages.
-  Agenda(const trace::Trace& trace, Plan plan);
+  /// `signatures`: what its ops are known by when they begin; empty: what the trace says of them, which also has what
+  /// ops within an op touch. Throws InvalidArgument where the plan is for another number of ops or other storages.
+  Agenda(const trace::Trace& trace, Plan plan, std::vector<OpSignature> signatures = {});
 
   const Plan& plan() const { return plan_; }
   std::uint32_t ops() const { return plan_.ops; }
@@ -46,6 +47,8 @@ class Agenda {
   const OpSignature& signature(std::uint32_t op) const { return signatures_[op]; }
   /// The pageable storages that it makes, in the order of the trace.
   std::span<const Birth> births(std::uint32_t op) const { return part(births_, birth_begins_, op); }
+  /// The pageable storages that it uses, but for those that it makes.
+  const std::vector<StorageId>& arguments(std::uint32_t op) const { return arguments_[op]; }
   /// The pageable storages that die after it.
   std::span<const StorageId> deaths(std::uint32_t op) const { return liveness_.deaths(op); }
   bool is_entry(StorageId id) const { return liveness_.life(id).entry; }
@@ -74,7 +77,8 @@ class Agenda {
 
   Plan plan_;
   Liveness liveness_;
-  std::vector<base::Bytes> sizes_;  // by storage
+  std::vector<base::Bytes> sizes_;                 // by storage
+  std::vector<std::vector<StorageId>> arguments_;  // by op
   std::vector<OpSignature> signatures_;
   std::vector<Birth> births_;
   std::vector<std::uint32_t> birth_begins_;

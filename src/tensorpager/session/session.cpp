@@ -58,8 +58,9 @@ std::unique_ptr<transfer::Engine> make_tier(const base::Config& config) {
 
 guide::Guide::Options guide_options(const base::Config& config, bool plans) {
   guide::Guide::Options options{.plans = plans, .waits = config.plan_sync};
-  if (!config.trace.empty()) options.most_ops = trace::Recorder::kMostOps;
-  if (!config.quiet) options.say = [](const std::string& line) { std::fprintf(stderr, "tensorpager: %s\n", line.c_str()); };
+  if (!config.trace.empty()) options.least_ops = trace::Recorder::kMostOps;
+  if (!config.quiet)
+    options.say = [](const std::string& line) { std::fprintf(stderr, "tensorpager: %s\n", line.c_str()); };
   return options;
 }
 

@@ -14,6 +14,7 @@ Recorder::Ticket Recorder::append(const base::OpFacts& facts) {
   if (ops_.size() >= 2 * most_ops_) forget_oldest();
   ops_.push_back({.facts = facts,
                   .touched = {},
+                  .arguments = 0,
                   .births = {},
                   .deaths = {},
                   .temporary = {},
@@ -30,6 +31,7 @@ Recorder::Ticket Recorder::op_begins(const base::OpFacts& facts, std::span<const
   const std::lock_guard lock(mutex_);
   const Ticket ticket = append(facts);
   ops_.back().touched.assign(touched.begin(), touched.end());
+  ops_.back().arguments = touched.size();
   return ticket;
 }
 
@@ -115,6 +117,11 @@ void Recorder::hint(base::Hint hint) noexcept {
   }
 }
 
+void Recorder::keep(std::size_t most_ops) noexcept {
+  const std::lock_guard lock(mutex_);
+  most_ops_ = std::max(most_ops_, most_ops);
+}
+
 void Recorder::forget_oldest() {
   for (std::size_t i = 0; i < most_ops_ && !ops_.front().open; ++i) {
     const Op& op = ops_.front();
@@ -140,14 +147,14 @@ Stream Recorder::stream() const {
   std::sort(before.begin(), before.end());
   for (const std::uint64_t number : before) {
     const Origin& origin = alive_before_.at(number);
-    add(number,
-        {.bytes = origin.bytes, .maker = origin.maker, .from_backward = origin.from_backward, .block = number});
+    add(number, {.bytes = origin.bytes, .maker = origin.maker, .from_backward = origin.from_backward, .block = number});
   }
   for (const Op& op : ops_) {
     if (op.open) break;
     const std::size_t at = stream.ops.size();
     StreamOp& made = stream.ops.emplace_back(StreamOp{.facts = op.facts,
                                                       .touched = {},
+                                                      .arguments = 0,
                                                       .births = {},
                                                       .deaths = {},
                                                       .temporary = op.temporary,
@@ -157,7 +164,9 @@ Stream Recorder::stream() const {
                                                       .steps_before = op.steps_before,
                                                       .thread = op.thread});
     // Each storage once. One that another thread's op makes later in the order, or that died as a temporary, is none.
-    for (const base::Touch& touch : op.touched) {
+    for (std::size_t i = 0; i < op.touched.size(); ++i) {
+      if (i == op.arguments) made.arguments = made.touched.size();
+      const base::Touch& touch = op.touched[i];
       const auto place = places.find(touch.block);
       if (place == places.end()) continue;
       const auto same = std::find_if(made.touched.begin(), made.touched.end(),
@@ -167,6 +176,7 @@ Stream Recorder::stream() const {
       else
         same->written |= touch.written;
     }
+    if (op.touched.size() == op.arguments) made.arguments = made.touched.size();
     for (const base::NewBlock& block : op.births) {
       made.births.push_back(stream.storages.size());
       add(block.number, {.bytes = block.size,

@@ -37,6 +37,8 @@ class Recorder final : public base::EventSink {
   void slab_grew(base::Bytes slab) noexcept override;
   void hint(base::Hint hint) noexcept override;
 
+  /// From now on, if that is more than before.
+  void keep(std::size_t most_ops) noexcept;
   /// The ops so far that have ended, up to the first that has not.
   Stream stream() const;
 
@@ -44,6 +46,7 @@ class Recorder final : public base::EventSink {
   struct Op {
     base::OpFacts facts;
     std::vector<base::Touch> touched;
+    std::size_t arguments = 0;  // of them, those that it was called with
     std::vector<base::NewBlock> births;
     std::vector<std::uint64_t> deaths;
     base::Bytes temporary;
@@ -72,7 +75,7 @@ class Recorder final : public base::EventSink {
   void forget_oldest();
 
   const base::Bytes granule_;
-  const std::size_t most_ops_;
+  std::size_t most_ops_;
   mutable std::mutex mutex_;
   std::deque<Op> ops_;
   Ticket first_ = 1;                                         // of ops_.front()

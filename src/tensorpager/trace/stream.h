@@ -35,7 +35,8 @@ struct StreamTouch {
 
 struct StreamOp {
   base::OpFacts facts;
-  std::vector<StreamTouch> touched = {};  // alive before
+  std::vector<StreamTouch> touched = {};  // alive before; first what it was called with
+  std::size_t arguments = 0;              // how many of them that is
   std::vector<std::size_t> births = {};   // storages
   std::vector<std::size_t> deaths = {};   // storages
   base::Bytes temporary = {};             // charged

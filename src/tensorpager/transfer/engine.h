@@ -88,7 +88,7 @@ class Engine {
     double in = 0;
   };
   virtual Rates rates() const { return {}; }
-  virtual std::string name() const = 0;      // for people: "file in /tmp", "RAM"
+  virtual std::string name() const = 0;  // for people: "file in /tmp", "RAM"
 };
 
 /// Paged-out bytes in a file in `directory`, unlinked at once so that a crash leaves nothing behind. Direct I/O where

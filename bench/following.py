@@ -1,0 +1,111 @@
+"""Training steps under a plan, on demand and with plain torch, in turn, in one process; beside them what the plan predicted, and the bound.
+
+.venv/bin/python bench/following.py [--rounds 3] [--spill DIR|ram] [--link 4GB/s] [--shares 75 50 33 25] [--only U-Net] [--json out/following.json]
+"""
+
+import argparse
+import json
+import os
+import statistics
+import time
+
+import torch
+from on_demand import CASES
+
+import tensorpager
+
+ABOVE_FLOOR = 1.1  # the least budget tried, in floors
+MOST_STEPS_TO_LEARN = 12
+SETTLING, TIMED = 2, 3  # steps
+
+
+def timed(step) -> float:
+    for _ in range(SETTLING):
+        step()
+    start = time.perf_counter()
+    for _ in range(TIMED):
+        step()
+    return (time.perf_counter() - start) / TIMED
+
+
+def in_session(step, budget, spill, on_demand: bool) -> tuple[float, dict]:
+    os.environ["TENSORPAGER_ON_DEMAND"] = "1" if on_demand else "0"
+    with tensorpager.enable(budget=budget, spill=spill, quiet=True):
+        for _ in range(0 if on_demand else MOST_STEPS_TO_LEARN):
+            step()
+            if tensorpager.stats()["plans"]:
+                break
+        before = tensorpager.stats()
+        seconds = timed(step)
+        after = tensorpager.stats()
+    after["followed_share"] = (
+        (after["followed_ops"] - before["followed_ops"]) / (SETTLING + TIMED) / max(1, after["window_ops"])
+    )
+    return seconds, after
+
+
+def measure(build, shares: list[float], rounds: int, spill: str | None) -> dict:
+    plain = build()
+    with tensorpager.enable(budget="unlimited", quiet=True):
+        paged = build()
+        paged(), paged()
+    need, floor = (tensorpager.stats()[name] for name in ("need_bytes", "floor_bytes"))
+    rows = {share: {"plain": [], "on_demand": [], "planned": [], "figures": []} for share in shares}
+    for _ in range(rounds):
+        for share, row in rows.items():
+            budget = max(int(share * need), int(ABOVE_FLOOR * floor))
+            row["plain"].append(timed(plain))
+            row["on_demand"].append(in_session(paged, budget, spill, True)[0])
+            seconds, figures = in_session(paged, budget, spill, False)
+            row["planned"].append(seconds)
+            row["figures"].append(figures)
+    return {"need_bytes": need, "floor_bytes": floor, "shares": rows}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--spill")
+    parser.add_argument("--link")
+    parser.add_argument("--shares", type=int, nargs="+", default=[75, 50, 33, 25])
+    parser.add_argument("--only", nargs="+", default=list(CASES))
+    parser.add_argument("--json")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    os.environ["TENSORPAGER_PLAN_SYNC"] = "1"
+    if options.link:
+        os.environ["TENSORPAGER_LINK"] = options.link
+    print(
+        f"measured: wall time of a step over plain torch's, medians of {options.rounds} interleaved rounds, torch at 1 thread"
+    )
+    print(
+        "predicted, bound: what the plan says that it costs, and the least that any plan could; both of that session's own op times and rates"
+    )
+    print(
+        f"{'work':<12}{'need MiB':>9}{'budget':>8}{'plain ms':>10}{'on demand':>11}{'planned':>9}{'predicted':>11}{'bound':>7}{'followed':>10}"
+    )
+    result = {}
+    for name in options.only:
+        measured = measure(CASES[name], [share / 100 for share in options.shares], options.rounds, options.spill)
+        for share, row in measured["shares"].items():
+            ratio = {
+                variant: statistics.median(a / b for a, b in zip(row[variant], row["plain"]))
+                for variant in ("on_demand", "planned")
+            }
+            figure = {
+                key: statistics.median(one[key] for one in row["figures"])
+                for key in ("predicted_overhead", "lower_bound_overhead", "followed_share")
+            }
+            print(
+                f"{name:<12}{measured['need_bytes'] / 2**20:>9.0f}{share:>8.0%}{statistics.median(row['plain']) * 1e3:>10.0f}{ratio['on_demand']:>11.2f}{ratio['planned']:>9.2f}"
+                f"{1 + figure['predicted_overhead']:>11.2f}{1 + figure['lower_bound_overhead']:>7.2f}{figure['followed_share']:>10.0%}",
+                flush=True,
+            )
+        result[name] = measured
+    if options.json:
+        with open(options.json, "w") as file:
+            json.dump(result, file, indent=1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,141 @@
+#include "tensorpager/pager/plan_switch.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace tensorpager::pager {
+
+using plan::Agenda;
+using plan::OpSignature;
+
+namespace {
+
+std::uint32_t alike(const Agenda& one, const Agenda& other) {
+  std::uint32_t ops = 0;
+  while (ops < std::min(one.ops(), other.ops()) && one.signature(ops) == other.signature(ops)) ++ops;
+  return ops;
+}
+
+}  // namespace
+
+PlanSwitch::PlanSwitch(const std::vector<std::shared_ptr<const Agenda>>& agendas) : after_(agendas.size()) {
+  std::iota(after_.begin(), after_.end(), 0);
+  for (const auto& agenda : agendas) {
+    cursors_.push_back(std::make_unique<PlanCursor>(agenda));
+    auto& row = alike_.emplace_back();
+    for (const auto& other : agendas) row.push_back(alike(*agenda, *other));
+  }
+}
+
+void PlanSwitch::begin_here() {
+  for (const auto& cursor : cursors_) cursor->begin_here();
+}
+
+bool PlanSwitch::begin_op(const OpSignature& op, std::span<Block* const> touched, std::vector<Action>& actions) {
+  const std::size_t likely = after_[last_];
+  if (active().position() == 0 && likely != active_ && cursors_[likely]->expects(op))
+    change_to(likely, 0);
+  else if (!active().expects(op))
+    turn_to_another(op);
+  bool is_expected = active().begin_op(op, touched, actions);
+  if (!is_expected) {
+    if (const auto other = find_beginning(op)) {
+      change_to(*other, 1);
+      is_expected = active().begin_op(op, touched, actions);
+    }
+  }
+  if (op.sizes != 0 || is_expected) before_ = op;  // others are likely to be none of any plan
+  return is_expected;
+}
+
+void PlanSwitch::turn_to_another(const OpSignature& op) {
+  if (const auto other = find_other(op)) return change_to(*other, active().position());
+  if (const auto longer = find_longer(op)) return change_to(*longer, cursors_[last_]->agenda().ops());
+  const auto shorter = find_shorter();
+  const auto next = find_expecting(op);
+  if (!shorter || !next) return;
+  change_to(*shorter, active().position());
+  active().leave();  // it is over
+  last_ = *shorter;
+  if (*next != active_) change_to(*next, 0);
+}
+
+/// A class that begins as this window did, and goes on with this op.
+std::optional<std::size_t> PlanSwitch::find_other(const OpSignature& op) const {
+  const std::uint32_t position = cursors_[active_]->position();
+  for (std::size_t i = 0; i < cursors_.size(); ++i) {
+    if (i == active_ || alike_[active_][i] < position) continue;
+    const Agenda& agenda = cursors_[i]->agenda();
+    if (position < agenda.ops() && agenda.signature(position) == op) return i;
+  }
+  return std::nullopt;
+}
+
+/// A class that begins as the whole last window was, and goes on with this op: that was no window by itself.
+std::optional<std::size_t> PlanSwitch::find_longer(const OpSignature& op) const {
+  const Agenda& last = cursors_[last_]->agenda();
+  if (active_ != last_ || cursors_[active_]->position() != 0 || before_ != last.signature(last.ops() - 1))
+    return std::nullopt;
+  for (std::size_t i = 0; i < cursors_.size(); ++i) {
+    const Agenda& agenda = cursors_[i]->agenda();
+    const bool is_longer = alike_[last_][i] == last.ops() && agenda.ops() > last.ops();
+    if (is_longer && agenda.signature(last.ops()) == op) return i;
+  }
+  return std::nullopt;
+}
+
+/// A class that is over where this window is: it was one of those.
+std::optional<std::size_t> PlanSwitch::find_shorter() const {
+  const std::uint32_t position = cursors_[active_]->position();
+  for (std::size_t i = 0; i < cursors_.size(); ++i)
+    if (i != active_ && cursors_[i]->agenda().ops() == position && alike_[active_][i] == position) return i;
+  return std::nullopt;
+}
+
+std::optional<std::size_t> PlanSwitch::find_expecting(const OpSignature& op) const {
+  for (std::size_t i = 0; i < cursors_.size(); ++i)
+    if (cursors_[i]->agenda().signature(0) == op) return i;
+  return std::nullopt;
+}
+
+/// A class that begins with the op before and this one.
+std::optional<std::size_t> PlanSwitch::find_beginning(const OpSignature& op) const {
+  if (!before_) return std::nullopt;
+  for (std::size_t i = 0; i < cursors_.size(); ++i) {
+    const Agenda& agenda = cursors_[i]->agenda();
+    if (i != active_ && agenda.ops() > 1 && agenda.signature(0) == *before_ && agenda.signature(1) == op) return i;
+  }
+  return std::nullopt;
+}
+
+void PlanSwitch::change_to(std::size_t other, std::uint32_t position) {
+  PlanCursor& next = *cursors_[other];
+  next.enter(position, position <= alike_[active_][other] ? active() : next);
+  active().leave();
+  active_ = other;
+  after_[last_] = other;
+}
+
+void PlanSwitch::end_op(std::vector<Action>& actions) {
+  const std::uint64_t windows = active().windows();
+  active().end_op(actions);
+  if (active().windows() != windows) last_ = active_;
+}
+
+void PlanSwitch::died(Block& block) noexcept {
+  for (const auto& cursor : cursors_) cursor->died(block);
+}
+
+std::uint64_t PlanSwitch::followed_ops() const {
+  std::uint64_t sum = 0;
+  for (const auto& cursor : cursors_) sum += cursor->followed_ops();
+  return sum;
+}
+
+std::uint64_t PlanSwitch::misses() const {
+  std::uint64_t sum = 0;
+  for (const auto& cursor : cursors_) sum += cursor->misses();
+  return sum;
+}
+
+}  // namespace tensorpager::pager

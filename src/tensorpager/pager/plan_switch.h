@@ -1,0 +1,63 @@
+// Follows the plans of several classes of windows: training step, evaluation batch, the last batch that is shorter.
+//
+// Which class a window is of shows op by op. It is taken for the class that followed the one before the last time, as
+// long as it does what that does; where it does other than that, it is of a class that began in the same way. Where one
+// class is the beginning of another, what comes next tells them apart: a micro-step, or the last one with the
+// optimizer.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "tensorpager/pager/plan_cursor.h"
+
+namespace tensorpager::pager {
+
+class PlanSwitch final : public ActionSource {
+ public:
+  /// At least one.
+  explicit PlanSwitch(const std::vector<std::shared_ptr<const plan::Agenda>>& agendas);
+
+  std::size_t classes() const { return cursors_.size(); }
+  /// In the order of the agendas.
+  PlanCursor& cursor(std::size_t i) { return *cursors_[i]; }
+  /// Nothing that was told before is counted, and no transfer is under way.
+  void begin_here();
+  /// The last window was of this class.
+  void start_after(std::size_t i) { active_ = last_ = i; }
+
+  bool begin_op(const plan::OpSignature& op, std::span<Block* const> touched, std::vector<Action>& actions) override;
+  void end_op(std::vector<Action>& actions) override;
+  void created(Block& block) override { active().created(block); }
+  void died(Block& block) noexcept override;
+  std::optional<std::uint64_t> place_of_birth(base::Bytes size, base::Bytes charged) override {
+    return active().place_of_birth(size, charged);
+  }
+  std::optional<std::uint64_t> next_use(const Block& block) const override {
+    return cursors_[active_]->next_use(block);
+  }
+  std::uint64_t followed_ops() const override;
+  std::uint64_t misses() const override;
+
+  std::size_t active_class() const { return active_; }
+
+ private:
+  PlanCursor& active() { return *cursors_[active_]; }
+  void turn_to_another(const plan::OpSignature& op);
+  std::optional<std::size_t> find_other(const plan::OpSignature& op) const;
+  std::optional<std::size_t> find_longer(const plan::OpSignature& op) const;
+  std::optional<std::size_t> find_shorter() const;
+  std::optional<std::size_t> find_expecting(const plan::OpSignature& op) const;
+  std::optional<std::size_t> find_beginning(const plan::OpSignature& op) const;
+  void change_to(std::size_t other, std::uint32_t position);
+
+  std::vector<std::unique_ptr<PlanCursor>> cursors_;
+  std::vector<std::vector<std::uint32_t>> alike_;  // by two classes: how many ops they begin with alike
+  std::vector<std::size_t> after_;                 // by class: what came after it the last time
+  std::size_t active_ = 0;
+  std::size_t last_ = 0;                     // whose window ended last
+  std::optional<plan::OpSignature> before_;  // the op before
+};
+
+}  // namespace tensorpager::pager

@@ -1,0 +1,178 @@
+// Programs that repeat themselves, over the real pager: what is learned of them is followed, and their bytes stay
+// right.
+#include "tensorpager/guide/guide.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "../pager/pager_fixture.h"
+#include "tensorpager/pager/recorded_op.h"
+
+namespace tensorpager::guide {
+namespace {
+
+using namespace base;
+using pager::Access;
+using pager::Block;
+
+/// A net of some layers that is trained: each layer's op reads its weight and what came before, and makes what comes
+/// next; on the way back that is freed, and the weight is written.
+class GuideTest : public pager::PagerTest {
+ protected:
+  static constexpr std::size_t kLayers = 8;
+
+  void start_guided(Bytes budget, Guide::Options options = {.waits = true}) {
+    options.say = [this](const std::string& line) { said_.push_back(line); };
+    start(budget);
+    guide_.emplace(pager_, std::move(options));
+    pager_.set_sink(&*guide_);
+    for (std::size_t i = 0; i < kLayers; ++i) weights_.push_back(&make(kBlock, seeds_[i] = i));
+  }
+  void TearDown() override {
+    guide_->stop();
+    pager_.set_sink(nullptr);
+    PagerTest::TearDown();
+  }
+
+  /// One op: reads and checks blocks, writes one if any, makes one of this seed if `makes`.
+  Block* run_op(const std::string& name, std::vector<std::pair<Block*, std::uint64_t>> read, Block* written = nullptr,
+                std::uint64_t seed = 0, bool makes = false) {
+    names_.push_back(std::make_unique<std::string>(name));
+    pager_.at_op_boundary();
+    pager::PinSet pins(pager_, pager::Temporaries::kKeep);
+    pager::Touches touches;
+    for (const auto& [block, expected] : read) pins.see(*block, Access::kRead), touches.add(*block, Access::kRead);
+    if (written != nullptr) pins.see(*written, Access::kWrite), touches.add(*written, Access::kWrite);
+    pins.follow(plan::name_hash(name));
+    pins.admit();
+    const pager::RecordedOp recorded(*guide_, pins, OpFacts{.name = *names_.back(), .backward = name == "backward"},
+                                     touches);
+    for (const auto& [block, expected] : read) EXPECT_TRUE(pager::is_filled(*block, expected)) << name;
+    if (written != nullptr) pager::fill(*written, seed);
+    return makes ? &make(kBlock, seed) : nullptr;
+  }
+
+  void forward(const std::string& kind) {
+    outputs_.push_back(run_op(kind, {{weights_[0], seeds_[0]}}, nullptr, 100, true));
+    for (std::size_t i = 1; i < kLayers; ++i) {
+      run_op("item", {});  // of something small
+      outputs_.push_back(
+          run_op(kind, {{weights_[i], seeds_[i]}, {outputs_[i - 1], 100 + i - 1}}, nullptr, 100 + i, true));
+    }
+  }
+  void run_micro_step() {
+    forward("layer");
+    for (std::size_t i = kLayers; i-- > 0;) {
+      run_op("backward", {{outputs_[i], 100 + i}}, weights_[i], ++seeds_[i]);
+      destroy(*outputs_[i]);
+    }
+    outputs_.clear();
+  }
+  void train() {
+    run_micro_step();
+    guide_->hint(Hint::kStepEnds);
+  }
+  void train_by_micro_steps() {
+    for (int i = 0; i < 3; ++i) run_micro_step();
+    guide_->hint(Hint::kOptimizerBegins);
+    for (std::size_t i = 0; i < kLayers; ++i) run_op("update", {}, weights_[i], ++seeds_[i]);
+    guide_->hint(Hint::kOptimizerEnds);
+  }
+  void evaluate() {
+    forward("layer");
+    run_op("score", {{outputs_.back(), 100 + kLayers - 1}});
+    for (Block* block : outputs_) destroy(*block);
+    outputs_.clear();
+    guide_->hint(Hint::kStepEnds);
+  }
+
+  std::optional<Guide> guide_;
+  std::vector<std::string> said_;
+  std::vector<Block*> weights_, outputs_;
+  std::uint64_t seeds_[kLayers] = {};
+
+ private:
+  std::vector<std::unique_ptr<std::string>> names_;
+};
+
+TEST_F(GuideTest, FollowsFromTheFourthStepOnWhatRepeats) {
+  start_guided(room_for(9));
+  for (int step = 0; step < 12; ++step) train();
+  const pager::Statistics after = counts();
+  EXPECT_EQ(guide_->progress().plans, 1u);
+  EXPECT_EQ(guide_->progress().window_ops, 2 * kLayers);
+  EXPECT_EQ(after.followed_ops, 9 * 2 * kLayers);
+  EXPECT_EQ(after.plan_misses, 0u);
+  EXPECT_GT(after.page_ins, 0u);
+  ASSERT_EQ(said_.size(), 1u);
+  EXPECT_NE(said_.front().find("windows of 16 ops"), std::string::npos) << said_.front();
+}
+
+TEST_F(GuideTest, PlansBesideTheProgram) {
+  start_guided(room_for(9), {});
+  for (int step = 0; step < 10'000 && guide_->progress().plans == 0; ++step) train();
+  ASSERT_EQ(guide_->progress().plans, 1u);
+  const std::uint64_t before = counts().followed_ops;
+  for (int step = 0; step < 5; ++step) train();
+  EXPECT_EQ(counts().followed_ops - before, 5 * 2 * kLayers);
+  EXPECT_EQ(counts().plan_misses, 0u);
+}
+
+TEST_F(GuideTest, PlansNothingWhereAllFits) {
+  start_guided(room_for(40));
+  for (int step = 0; step < 12; ++step) train();
+  EXPECT_EQ(guide_->progress().plans, 0u);
+  EXPECT_EQ(counts().page_outs, 0u);
+}
+
+TEST_F(GuideTest, FollowsWindowsOfTwoClasses) {
+  start_guided(room_for(9));
+  for (int step = 0; step < 30; ++step) {
+    train();
+    if (step % 3 == 2) evaluate();
+  }
+  const std::uint64_t followed = counts().followed_ops, missed = counts().plan_misses;
+  for (int step = 0; step < 9; ++step) {
+    train();
+    if (step % 3 == 2) evaluate();
+  }
+  // The evaluation begins as training does; that it is none shows with its last op.
+  EXPECT_EQ(counts().followed_ops - followed, 9 * 2 * kLayers + 3 * (kLayers + 1));
+  EXPECT_EQ(counts().plan_misses, missed);
+}
+
+// The last micro-step goes on with the optimizer.
+TEST_F(GuideTest, FollowsWindowsOfWhichOneIsTheBeginningOfAnother) {
+  start_guided(room_for(9));
+  for (int step = 0; step < 20; ++step) train_by_micro_steps();
+  const std::uint64_t followed = counts().followed_ops, missed = counts().plan_misses;
+  for (int step = 0; step < 10; ++step) train_by_micro_steps();
+  EXPECT_EQ(counts().followed_ops - followed, 10 * (3 * 2 * kLayers + kLayers));
+  EXPECT_EQ(counts().plan_misses, missed);
+}
+
+TEST_F(GuideTest, LearnsAnewWhereTheProgramGoesOnToSomethingElse) {
+  start_guided(room_for(9));
+  for (int step = 0; step < 8; ++step) train();
+  ASSERT_EQ(guide_->progress().plans, 1u);
+  for (int step = 0; step < 60; ++step) evaluate();
+  EXPECT_GE(guide_->progress().plans, 2u);
+  const std::uint64_t followed = counts().followed_ops;
+  for (int step = 0; step < 5; ++step) evaluate();
+  EXPECT_EQ(counts().followed_ops - followed, 5 * (kLayers + 1));
+}
+
+TEST_F(GuideTest, LetsGoOfThePlanWhereItIsStopped) {
+  start_guided(room_for(9));
+  for (int step = 0; step < 6; ++step) train();
+  guide_->stop();
+  const std::uint64_t followed = counts().followed_ops;
+  EXPECT_GT(followed, 0u);
+  for (int step = 0; step < 6; ++step) train();
+  EXPECT_EQ(counts().followed_ops, followed);
+  EXPECT_EQ(guide_->progress().plans, 1u);
+}
+
+}  // namespace
+}  // namespace tensorpager::guide
