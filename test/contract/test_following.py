@@ -38,6 +38,14 @@ def test_program_that_repeats_itself_is_followed_with_the_same_bits(program, tmp
     assert "tensorpager: planned: windows of" in done.stderr
 
 
+def test_followed_program_whose_blocks_leave_at_random_has_the_same_bits(tmp_path):
+    plain, need = run("gpt", "unlimited", tmp_path)
+    done, stats = run("gpt", half_of_its_need(need), tmp_path, "--plan-sync", "--fuzz", 5, "--spill", "ram")
+    assert done.stdout == plain.stdout
+    assert stats["followed_ops"] >= 0.9 * (STEPS - LEARNED) * stats["window_ops"]
+    assert stats["fuzz_page_outs"] > 0 and stats["over_budget_bytes"] == 0
+
+
 def test_plan_moves_less_in_the_way_of_ops_than_on_demand(tmp_path):
     _, need = run("gpt", "unlimited", tmp_path)
     budget = half_of_its_need(need)

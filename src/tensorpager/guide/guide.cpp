@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <bit>
+#include <exception>
 #include <limits>
 #include <system_error>
+#include <utility>
+#include <vector>
 
 namespace tensorpager::guide {
 namespace {
@@ -14,6 +17,8 @@ constexpr std::uint64_t kNever = std::numeric_limits<std::uint64_t>::max();
 constexpr std::uint64_t kFirstSteps = 3;   // fewer show no two alike: an optimizer makes its state in the first
 constexpr std::uint64_t kFirstOps = 1024;  // where nothing tells steps
 constexpr std::uint64_t kCheckWindows = 4;
+constexpr std::uint64_t kMostMissedLooks =
+    1000;  // after so many ops of other threads the one that is followed has ended
 constexpr std::size_t kMostOps = std::size_t{1} << 17;  // that are remembered
 // Six steps, and as many ops again that touch nothing yet.
 constexpr std::uint64_t kOpsOfStep = 12;
@@ -59,14 +64,31 @@ void Guide::look() {
 }
 
 void Guide::at_boundary() {
+  bool is_followed = false;
   {
     const std::lock_guard lock(mutex_);
     if (is_over_) return;
+    is_followed = follower_thread_ != std::thread::id();
   }
-  if (follower_)
-    check();
-  else
-    learn_more();
+  if (!is_followed) return learn_more();
+  if (!is_for_another_thread()) check();
+}
+
+/// Where another thread's op was first, it is tried again at the next; a plan for a thread that has ended is let go.
+bool Guide::is_for_another_thread() {
+  bool has_ended = false;
+  {
+    const std::lock_guard lock(mutex_);
+    if (follower_thread_ == std::this_thread::get_id()) {
+      missed_looks_ = 0;
+      return false;
+    }
+    has_ended = ++missed_looks_ > kMostMissedLooks;
+    if (has_ended) follower_thread_ = {};
+  }
+  if (has_ended) pager_.follow(nullptr);
+  look();
+  return true;
 }
 
 void Guide::learn_more() {
@@ -102,41 +124,68 @@ void Guide::work() {
   }
 }
 
+/// Where it fails the program goes on on demand.
 void Guide::study() {
-  const trace::Stream stream = recorder_.stream();
-  auto learned = learn(stream, pager_.budget(), machine_of(pager_.rates()));
-  if (!learned && learned.error() == NoLesson::kNoWindow) recorder_.keep(std::min(kMostOps, 2 * stream.ops.size()));
-  if (!learned) return;
-  const std::lock_guard lock(mutex_);
-  lesson_ = std::move(learned.value());
+  try {
+    const trace::Stream stream = recorder_.stream();
+    auto learned = learn(stream, pager_.budget(), machine_of(pager_.rates()));
+    if (!learned && learned.error() == NoLesson::kNoWindow) recorder_.keep(std::min(kMostOps, 2 * stream.ops.size()));
+    if (!learned) return;
+    const std::lock_guard lock(mutex_);
+    lesson_ = std::move(learned.value());
+  } catch (const std::exception& error) {
+    say(std::string("no plan: ") + error.what());
+  }
 }
 
-/// On the program's thread, between ops.
+/// Between ops.
 void Guide::begin() {
-  std::optional<Lesson> lesson;
-  {
-    const std::lock_guard lock(mutex_);
-    if (is_over_ || !lesson_) return;
-    if (lesson_->thread == std::this_thread::get_id()) lesson.swap(lesson_);
+  bool has_another = false;
+  const std::optional<Lesson> lesson = take_lesson(has_another);
+  if (has_another) return pager_.call_at_boundary([this] { begin(); });
+  if (!lesson) return;
+  try {
+    put_in_force(*lesson);
+  } catch (const std::exception& error) {
+    let_go();
+    say(std::string("no plan: ") + error.what());
   }
-  if (!lesson) return pager_.call_at_boundary([this] { begin(); });         // another thread's op was first
-  if (follower_ && lesson->classes.size() <= follower_->classes()) return;  // nothing new
+}
+
+/// `has_another`: it is for another thread than this one.
+std::optional<Lesson> Guide::take_lesson(bool& has_another) {
+  const std::lock_guard lock(mutex_);
+  if (is_over_ || !lesson_) return std::nullopt;
+  const bool is_followed = follower_thread_ != std::thread::id();
+  const bool is_for_this = lesson_->thread == std::this_thread::get_id();
+  const bool is_new = !is_followed || (follower_thread_ == lesson_->thread &&
+                                       (!is_for_this || lesson_->classes.size() > follower_->classes()));
+  if (!is_new || (!is_for_this && ++missed_looks_ > kMostMissedLooks)) {
+    lesson_.reset();
+    return std::nullopt;
+  }
+  has_another = !is_for_this;
+  return is_for_this ? std::exchange(lesson_, std::nullopt) : std::nullopt;
+}
+
+void Guide::put_in_force(const Lesson& lesson) {
   const trace::Stream stream = recorder_.stream();
   std::vector<std::shared_ptr<const plan::Agenda>> agendas;
-  for (const ClassLesson& one : lesson->classes) agendas.push_back(one.agenda);
+  for (const ClassLesson& one : lesson.classes) agendas.push_back(one.agenda);
   auto follower = std::make_unique<pager::PlanSwitch>(agendas);
   bool is_there = false;
-  pager_.follow(follower.get(), [&](const auto& blocks) { is_there = catch_up(*follower, *lesson, stream, blocks); });
-  if (!is_there) pager_.follow(nullptr);
-  follower_ = is_there ? std::move(follower) : nullptr;
-  if (!is_there) return;
+  pager_.follow(follower.get(), [&](const auto& blocks) { is_there = catch_up(*follower, lesson, stream, blocks); });
+  if (!is_there) return let_go();
+  follower_ = std::move(follower);
   checked_ops_ = ops_;
   checked_followed_ = 0;
-  const ClassLesson& most = lesson->classes.front();
+  const ClassLesson& most = lesson.classes.front();
   look_at_ops_ = ops_ + kCheckWindows * most.agenda->ops();
   look_at_steps_ = kNever;
   {
     const std::lock_guard lock(mutex_);
+    follower_thread_ = lesson.thread;
+    missed_looks_ = 0;
     ++progress_.plans;
     progress_.window_ops = most.agenda->ops();
     progress_.predicted_peak_bytes = most.predicted().peak.count();
@@ -144,7 +193,19 @@ void Guide::begin() {
     progress_.predicted_overhead = most.predicted_overhead();
     progress_.lower_bound_overhead = most.lower_bound_overhead;
   }
-  if (options_.say) options_.say(lesson->describe());
+  say(lesson.describe());
+}
+
+/// On the thread that is followed.
+void Guide::let_go() {
+  pager_.follow(nullptr);
+  follower_.reset();
+  const std::lock_guard lock(mutex_);
+  follower_thread_ = {};
+}
+
+void Guide::say(const std::string& line) const {
+  if (options_.say) options_.say(line);
 }
 
 /// Whether the program does as planned.
@@ -157,12 +218,10 @@ void Guide::check() {
   look_at_ops_ = ops + kCheckWindows * progress().window_ops;
   if (share >= kMostFollowed) return;
   if (share < kLeastFollowed) {
-    pager_.follow(nullptr);
-    follower_.reset();
+    let_go();
     look_at_ops_ = ops + ops / 2;
     look_at_steps_ = steps_ + kFirstSteps;
-    if (options_.say) options_.say("the program does other than planned; what it does now is learned anew");
-    return;
+    return say("the program does other than planned; what it does now is learned anew");
   }
   // At the first such check, the second, the fourth, the eighth: what it does besides may never come twice alike.
   if (std::has_single_bit(++checks_)) learn_more();

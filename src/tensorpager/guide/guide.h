@@ -81,9 +81,14 @@ class Guide final : public base::EventSink {
   void look();
   void at_boundary();
   void work();
+  bool is_for_another_thread();
   void learn_more();
   void study();
   void begin();
+  std::optional<Lesson> take_lesson(bool& has_another);
+  void put_in_force(const Lesson& lesson);
+  void let_go();
+  void say(const std::string& line) const;
   void check();
 
   pager::Pager& pager_;
@@ -99,10 +104,12 @@ class Guide final : public base::EventSink {
   std::thread worker_;
   bool is_wanted_ = false;  // a look, of the worker
   bool is_over_ = false;
-  std::optional<Lesson> lesson_;  // learned, and not in force yet
+  std::optional<Lesson> lesson_;     // learned, and not in force yet
+  std::thread::id follower_thread_;  // whose ops are followed; none: no plan is in force
+  std::uint64_t missed_looks_ = 0;   // in a row, at which that thread was not there
   Progress progress_;
 
-  // The program's thread only.
+  // For that thread only.
   std::unique_ptr<pager::PlanSwitch> follower_;  // in force
   std::uint64_t checked_ops_ = 0;                // the figures at the last check
   std::uint64_t checked_followed_ = 0;
