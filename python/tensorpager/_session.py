@@ -121,7 +121,7 @@ def disable() -> None:
 
 
 def mark_step() -> None:
-    """Says that a step of the program ends here, for `tensorpager trace`: where no optimizer of torch's says it. Does nothing while not recorded."""
+    """Says that a step of the program ends here, where no optimizer of torch's says it: plans and traces are made of what repeats."""
     core = _core()
     if core.active():
         core.step_ends()

@@ -50,7 +50,11 @@ TEST(ReadConfig, ReadsEveryVariable) {
                                    {"TENSORPAGER_FUZZ", "18446744073709551615"},
                                    {"TENSORPAGER_FUZZ_EVICTIONS", "7"},
                                    {"TENSORPAGER_WITNESS", "100"},
+                                   {"TENSORPAGER_ON_DEMAND", "1"},
+                                   {"TENSORPAGER_PLAN_SYNC", "on"},
                                    {"TENSORPAGER_CURVE", "yes"}});
+  EXPECT_FALSE(config.plans);
+  EXPECT_TRUE(config.plan_sync);
   EXPECT_EQ(config.budget, 1536_MiB);
   EXPECT_EQ(config.spill, "/tmp/x y");
   EXPECT_EQ(config.stats, "s.json");

@@ -105,6 +105,9 @@ TEST_F(GuideTest, FollowsFromTheFourthStepOnWhatRepeats) {
   EXPECT_EQ(after.followed_ops, 9 * 2 * kLayers);
   EXPECT_EQ(after.plan_misses, 0u);
   EXPECT_GT(after.page_ins, 0u);
+  EXPECT_EQ(guide_->progress().followed_share, 1.0);
+  EXPECT_GT(guide_->progress().measured_overhead, 0.0);
+  EXPECT_GE(guide_->progress().placement_waste, 0.0);
   ASSERT_EQ(said_.size(), 1u);
   EXPECT_NE(said_.front().find("windows of 16 ops"), std::string::npos) << said_.front();
 }

@@ -26,6 +26,10 @@ constexpr std::uint64_t kOpsOfStep = 12;
 constexpr double kMostFollowed = 0.95;
 constexpr double kLeastFollowed = 0.3;
 
+double ratio(std::uint64_t part, std::uint64_t whole) {
+  return static_cast<double>(part) / static_cast<double>(std::max(whole, std::uint64_t{1}));
+}
+
 }  // namespace
 
 Guide::Guide(pager::Pager& pager, Options options)
@@ -180,18 +184,23 @@ void Guide::put_in_force(const Lesson& lesson) {
   checked_ops_ = ops_;
   checked_followed_ = 0;
   const ClassLesson& most = lesson.classes.front();
-  look_at_ops_ = ops_ + kCheckWindows * most.agenda->ops();
+  const plan::Plan& plan = most.agenda->plan();
+  window_ops_ = plan.ops;
+  look_at_ops_ = ops_ + kCheckWindows * plan.ops;
   look_at_steps_ = kNever;
+  const Mark begun = now();
   {
     const std::lock_guard lock(mutex_);
+    begun_ = begun;
     follower_thread_ = lesson.thread;
     missed_looks_ = 0;
     ++progress_.plans;
-    progress_.window_ops = most.agenda->ops();
+    progress_.window_ops = plan.ops;
     progress_.predicted_peak_bytes = most.predicted().peak.count();
     progress_.predicted_window_seconds = std::chrono::duration<double>(most.predicted().step).count();
     progress_.predicted_overhead = most.predicted_overhead();
     progress_.lower_bound_overhead = most.lower_bound_overhead;
+    progress_.placement_waste = ratio((plan.top() + plan.slab).count(), plan.predicted.peak.count()) - 1;
   }
   say(lesson.describe());
 }
@@ -211,11 +220,10 @@ void Guide::say(const std::string& line) const {
 /// Whether the program does as planned.
 void Guide::check() {
   const std::uint64_t ops = ops_, followed = follower_->followed_ops();
-  const double share = static_cast<double>(followed - checked_followed_) /
-                       static_cast<double>(std::max(ops - checked_ops_, std::uint64_t{1}));
+  const double share = ratio(followed - checked_followed_, ops - checked_ops_);
   checked_ops_ = ops;
   checked_followed_ = followed;
-  look_at_ops_ = ops + kCheckWindows * progress().window_ops;
+  look_at_ops_ = ops + kCheckWindows * window_ops_;
   if (share >= kMostFollowed) return;
   if (share < kLeastFollowed) {
     let_go();
@@ -243,9 +251,23 @@ Guide::~Guide() {
   if (worker_.joinable()) worker_.join();
 }
 
+Guide::Mark Guide::now() const {
+  const pager::Statistics counts = pager_.statistics();
+  return {.ops = ops_,
+          .followed = counts.followed_ops,
+          .stalled = counts.stall_seconds,
+          .computed = std::chrono::duration<double>(recorder_.op_time()).count()};
+}
+
 Progress Guide::progress() const {
+  const Mark mark = now();
   const std::lock_guard lock(mutex_);
-  return progress_;
+  Progress progress = progress_;
+  if (progress.plans == 0) return progress;
+  progress.followed_share = ratio(mark.followed - begun_.followed, mark.ops - begun_.ops);
+  const double computed = mark.computed - begun_.computed;
+  progress.measured_overhead = computed > 0 ? (mark.stalled - begun_.stalled) / computed : 0;
+  return progress;
 }
 
 }  // namespace tensorpager::guide

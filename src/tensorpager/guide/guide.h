@@ -33,6 +33,10 @@ struct Progress {
   double predicted_window_seconds = 0;
   double predicted_overhead = 0;    // of a window's compute
   double lower_bound_overhead = 0;  // the least that any plan could cost
+  double placement_waste = 0;       // what planned blocks and slabs reach up to, over the peak, less 1
+  // Since it came in force, of all that the program did:
+  double followed_share = 0;     // of the ops that touch a block
+  double measured_overhead = 0;  // time that ops waited for transfers, over time in their kernels
 
   template <typename Visit>
   void for_each(Visit&& visit) const {
@@ -42,6 +46,9 @@ struct Progress {
     visit("predicted_window_seconds", predicted_window_seconds);
     visit("predicted_overhead", predicted_overhead);
     visit("lower_bound_overhead", lower_bound_overhead);
+    visit("placement_waste", placement_waste);
+    visit("followed_share", followed_share);
+    visit("measured_overhead", measured_overhead);
   }
 };
 
@@ -62,7 +69,7 @@ class Guide final : public base::EventSink {
 
   /// Lets go of the plan, and makes no other. Between ops.
   void stop();
-  Progress progress() const;
+  Progress progress() const;  // takes the pager's lock
   bool plans() const { return options_.plans; }
   trace::Stream stream() const { return recorder_.stream(); }
 
@@ -93,6 +100,7 @@ class Guide final : public base::EventSink {
 
   pager::Pager& pager_;
   const Options options_;
+  std::atomic<std::uint64_t> window_ops_{0};  // of the newest plan
   trace::Recorder recorder_;
   std::atomic<std::uint64_t> ops_{0};    // that touched blocks
   std::atomic<std::uint64_t> steps_{0};  // that the program told of
@@ -108,6 +116,14 @@ class Guide final : public base::EventSink {
   std::thread::id follower_thread_;  // whose ops are followed; none: no plan is in force
   std::uint64_t missed_looks_ = 0;   // in a row, at which that thread was not there
   Progress progress_;
+  struct Mark {
+    std::uint64_t ops = 0;       // of this class's count
+    std::uint64_t followed = 0;  // by the pager's count
+    double stalled = 0;          // seconds
+    double computed = 0;         // seconds
+  };
+  Mark now() const;
+  Mark begun_;  // when the newest plan came in force
 
   // For that thread only.
   std::unique_ptr<pager::PlanSwitch> follower_;  // in force

@@ -42,6 +42,7 @@ void Recorder::op_touches(Ticket op, std::span<const base::Touch> touched) noexc
 
 void Recorder::op_ends(Ticket ticket, std::chrono::nanoseconds took) noexcept {
   const std::lock_guard lock(mutex_);
+  op_time_ += took;
   Op* op = find(ticket);
   if (op == nullptr) return;
   settle_temporaries(*op, ticket);
@@ -115,6 +116,11 @@ void Recorder::hint(base::Hint hint) noexcept {
       ++marked_steps_;
       return;
   }
+}
+
+std::chrono::nanoseconds Recorder::op_time() const {
+  const std::lock_guard lock(mutex_);
+  return op_time_;
 }
 
 void Recorder::keep(std::size_t most_ops) noexcept {

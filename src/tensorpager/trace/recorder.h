@@ -10,6 +10,7 @@
 // Of a long run the last ops are kept. Thread-safe: one lock, held for a few instructions.
 #pragma once
 
+#include <chrono>
 #include <deque>
 #include <mutex>
 #include <thread>
@@ -39,6 +40,8 @@ class Recorder final : public base::EventSink {
 
   /// From now on, if that is more than before.
   void keep(std::size_t most_ops) noexcept;
+  /// In the kernels of all ops so far.
+  std::chrono::nanoseconds op_time() const;
   /// The ops so far that have ended, up to the first that has not.
   Stream stream() const;
 
@@ -85,6 +88,7 @@ class Recorder final : public base::EventSink {
   std::uint32_t optimizer_steps_ = 0;
   std::uint32_t optimizers_ = 0;  // under way
   std::uint32_t marked_steps_ = 0;
+  std::chrono::nanoseconds op_time_{0};
 };
 
 }  // namespace tensorpager::trace
