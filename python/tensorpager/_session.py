@@ -66,14 +66,20 @@ def enable(
     fuzz: seed of random evictions at every op, for testing.
     binding: ``"stable"``: a tensor keeps its address; ``"rebinding"``: one arena of exactly the budget, as on a GPU. Default:
         TENSORPAGER_BINDING, else stable. One process keeps to one binding.
-    quiet: True keeps it from saying, in one line on standard error, how many bytes of tensors were made before and are therefore
-        outside the budget. Default: TENSORPAGER_QUIET.
+    quiet: True keeps it from saying, in a line on standard error each, how many bytes of tensors were made before and are therefore
+        outside the budget, and where a plan comes in force. Default: TENSORPAGER_QUIET.
 
     Raises ValueError for a size that is none or when a session is active, OSError for a spill directory that cannot be used, ImportError
     where this build was made for another Python or torch. An op that does not fit raises ``torch.OutOfMemoryError``.
     """
     core = _core()
-    options = {"BUDGET": budget, "SPILL": spill, "FUZZ": fuzz, "BINDING": binding}
+    options = {
+        "BUDGET": budget,
+        "SPILL": spill,
+        "FUZZ": fuzz,
+        "BINDING": binding,
+        "QUIET": None if quiet is None else int(quiet),
+    }
     before = _tensor_bytes()
     core.enable({f"TENSORPAGER_{name}": str(value) for name, value in options.items() if value is not None})
     global _started_with_foreign_bytes

@@ -175,6 +175,7 @@ std::optional<Lesson> Guide::take_lesson(bool& has_another) {
 void Guide::put_in_force(const Lesson& lesson) {
   const trace::Stream stream = recorder_.stream();
   std::vector<std::shared_ptr<const plan::Agenda>> agendas;
+  agendas.reserve(lesson.classes.size());
   for (const ClassLesson& one : lesson.classes) agendas.push_back(one.agenda);
   auto follower = std::make_unique<pager::PlanSwitch>(agendas);
   bool is_there = false;

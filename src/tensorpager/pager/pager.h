@@ -117,14 +117,14 @@ class Pager {
   void admit(PinSet& pins);
 
   // --- following a plan
-  /// Gets the blocks that are alive, by number, with the lock held: blocks die on any thread.
-  using Prepare = std::function<void(const std::unordered_map<std::uint64_t, Block*>& blocks)>;
-  /// Called once, with no lock held, when an op begins that no other op called. Replaces the task before.
+  /// Calls it once, with no lock held, when an op begins that no other op called. In the place of the task before.
   void call_at_boundary(std::function<void()> task);
   /// What transfers reached so far.
   transfer::Engine::Rates rates();
+  /// Gets the blocks that are alive, by number, with the lock held: blocks die on any thread.
+  using Prepare = std::function<void(const std::unordered_map<std::uint64_t, Block*>& blocks)>;
   /// The ops of this thread are told to `source` from now on, and what it says is done; null: on demand. It must
-  /// outlive that. Between ops.
+  /// outlive that. Between ops. `prepare` is called first.
   void follow(ActionSource* source, const Prepare& prepare = {});
   bool is_followed() const { return is_followed_.load(std::memory_order_relaxed); }
   /// Says whether the op, which touches these blocks, is the one that was expected; if so `end_op` follows. Throws
