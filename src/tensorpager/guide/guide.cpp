@@ -18,7 +18,8 @@ constexpr std::uint64_t kFirstSteps = 3;   // fewer show no two alike: an optimi
 constexpr std::uint64_t kFirstOps = 1024;  // where nothing tells steps
 constexpr std::uint64_t kCheckWindows = 4;
 constexpr std::uint64_t kMostMissedLooks =
-    1000;  // after so many ops of other threads the one that is followed has ended
+    1000;                                     // after so many ops of other threads the one that is followed has ended
+constexpr std::uint64_t kMostTakenBack = 16;  // each doubles the time until the next look
 constexpr std::size_t kMostOps = std::size_t{1} << 17;  // that are remembered
 // Six steps, and as many ops again that touch nothing yet.
 constexpr std::uint64_t kOpsOfStep = 12;
@@ -225,11 +226,16 @@ void Guide::check() {
   checked_ops_ = ops;
   checked_followed_ = followed;
   look_at_ops_ = ops + kCheckWindows * window_ops_;
-  if (share >= kMostFollowed) return;
+  if (share >= kMostFollowed) {
+    taken_back_ = 0;
+    return;
+  }
   if (share < kLeastFollowed) {
     let_go();
-    look_at_ops_ = ops + ops / 2;
-    look_at_steps_ = steps_ + kFirstSteps;
+    // What several threads do together may look as if it repeated, time and again.
+    taken_back_ = std::min(taken_back_ + 1, kMostTakenBack);
+    look_at_ops_ = ops + (ops << taken_back_) / 4;
+    look_at_steps_ = steps_ + (kFirstSteps << taken_back_) / 2;
     return say("the program does other than planned; what it does now is learned anew");
   }
   // At the first such check, the second, the fourth, the eighth: what it does besides may never come twice alike.

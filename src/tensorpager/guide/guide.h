@@ -129,7 +129,8 @@ class Guide final : public base::EventSink {
   std::unique_ptr<pager::PlanSwitch> follower_;  // in force
   std::uint64_t checked_ops_ = 0;                // the figures at the last check
   std::uint64_t checked_followed_ = 0;
-  std::uint64_t checks_ = 0;  // of the plans in force at which the program did other than planned
+  std::uint64_t taken_back_ = 0;  // plans in a row that did not hold
+  std::uint64_t checks_ = 0;      // of the plans in force at which the program did other than planned
 };
 
 }  // namespace tensorpager::guide

@@ -117,6 +117,8 @@ bool release_finished() {
   return released != 0;
 }
 
+std::mutex& collectives_lock() { return g_mutex; }
+
 bool wait_for_a_collective() {
   if (pager::t_state.keeps_allocations) return false;
   const double give_up = base::seconds_now() + kPatience;

@@ -5,6 +5,7 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 
 #include <atomic>
+#include <mutex>
 
 #include "tensorpager/intercept/op_info.h"
 
@@ -32,6 +33,9 @@ inline void release_finished_collectives() {
 /// For a request that does not fit: waits until a collective is done and lets go of what it kept. False where none goes
 /// on by itself, on a collective's own thread, or after half a minute: its peer may be waiting for this very thread.
 bool wait_for_a_collective();
+
+/// Held for a few instructions; see `locks_over_forks`.
+std::mutex& collectives_lock();
 
 /// Whether this thread belongs to a process group (by the name torch gives it).
 bool is_collective_thread();

@@ -59,6 +59,8 @@ std::uint64_t foreign_peak_bytes() {
   return g_peak;
 }
 
+std::mutex& foreign_lock() { return g_mutex; }
+
 void forget_foreign() {
   const std::lock_guard lock(g_mutex);
   g_seen.clear();

@@ -5,6 +5,7 @@
 #include <c10/core/StorageImpl.h>
 
 #include <cstdint>
+#include <mutex>
 
 namespace tensorpager::intercept {
 
@@ -14,5 +15,8 @@ void note_foreign(c10::StorageImpl& storage);
 /// Bytes of the foreign storages that ops touched: the most that were alive at once when looked at.
 std::uint64_t foreign_peak_bytes();
 void forget_foreign();
+
+/// Held for a few instructions; see `locks_over_forks`.
+std::mutex& foreign_lock();
 
 }  // namespace tensorpager::intercept

@@ -7,6 +7,7 @@
 #include "tensorpager/intercept/call_record.h"
 #include "tensorpager/intercept/collectives.h"
 #include "tensorpager/intercept/fallthrough.h"
+#include "tensorpager/intercept/foreign.h"
 #include "tensorpager/intercept/frame.h"
 #include "tensorpager/intercept/hot_ops.h"
 #include "tensorpager/intercept/key.h"
@@ -74,6 +75,8 @@ pager::Block* find_block(c10::StorageImpl& storage) {
   g_target.finder().in_storage(storage, [&](pager::Block& block) { found = &block; });
   return found;
 }
+
+std::array<std::mutex*, 2> locks_over_forks() { return {&foreign_lock(), &collectives_lock()}; }
 
 void set_active(bool active) { g_target.active = active; }
 

@@ -4,6 +4,9 @@
 
 #include <ATen/core/stack.h>
 
+#include <array>
+#include <mutex>
+
 #include "tensorpager/arena/address_space.h"
 #include "tensorpager/pager/pager.h"
 
@@ -30,5 +33,8 @@ void set_active(bool active);
 void enter_thread();
 /// Takes the key out again: this thread's ops cost nothing more.
 void leave_thread();
+
+/// To be held over a fork, so that the child finds what they guard whole. Nothing is called with them held.
+std::array<std::mutex*, 2> locks_over_forks();
 
 }  // namespace tensorpager::intercept

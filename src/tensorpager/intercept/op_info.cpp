@@ -4,7 +4,6 @@
 #include <array>
 #include <atomic>
 #include <memory>
-#include <mutex>
 
 #include "tensorpager/intercept/collectives.h"
 #include "tensorpager/intercept/list_ops.h"
@@ -67,7 +66,7 @@ bool works_on_lists(const std::string& name) {
          name.find("::_amp_foreach_") != std::string::npos;
 }
 
-OpInfo* make_info(const c10::OperatorHandle& op) {
+std::unique_ptr<const OpInfo> make_info(const c10::OperatorHandle& op) {
   const c10::FunctionSchema& schema = op.schema();
   auto made = std::make_unique<OpInfo>();
   OpInfo& info = *made;
@@ -90,7 +89,7 @@ OpInfo* make_info(const c10::OperatorHandle& op) {
   info.list_op = is_list_op(schema);
   // A collective has kernels in Python for fake tensors, and keeps what it allocates in C++.
   if (!info.collective && is_python_op(op)) info.temporaries = pager::Temporaries::kLetGo;
-  return made.release();
+  return made;
 }
 
 /// Open addressing by the schema's address; entries are never removed. Twice the overloads that torch has.
@@ -101,17 +100,15 @@ std::size_t slot_of(const c10::FunctionSchema* schema) {
   return (reinterpret_cast<std::uintptr_t>(schema) >> 4) * 0x9E3779B97F4A7C15ULL >> 50;  // 14 bits: kSlots
 }
 
+/// Without a lock: a fork may come at any time, and the child goes on with what is there. Of threads that meet an op
+/// for the first time together, one's entry stays.
 [[gnu::noinline]] const OpInfo& insert(const c10::OperatorHandle& op) {
-  static std::mutex mutex;
-  const std::lock_guard lock(mutex);
+  std::unique_ptr<const OpInfo> made = make_info(op);
   std::size_t slot = slot_of(&op.schema());
   for (std::size_t tries = 0; tries < kSlots; ++tries, slot = (slot + 1) % kSlots) {
-    const OpInfo* info = g_slots[slot].load(std::memory_order_acquire);
-    if (info != nullptr && info->schema == &op.schema()) return *info;
-    if (info != nullptr) continue;
-    const OpInfo* made = make_info(op);
-    g_slots[slot].store(made, std::memory_order_release);
-    return *made;
+    const OpInfo* there = nullptr;
+    if (g_slots[slot].compare_exchange_strong(there, made.get(), std::memory_order_acq_rel)) return *made.release();
+    if (there->schema == made->schema) return *there;
   }
   TORCH_CHECK(false, "Tensorpager: more than ", kSlots, " operators");
 }

@@ -41,7 +41,7 @@ class RecordedOp {
     begin_ = std::chrono::steady_clock::now();
   }
   ~RecordedOp() {
-    if (sink_ == nullptr) return;
+    if (sink_ == nullptr || t_state.recorded_op == 0) return;  // 0: forked in the middle, and the child has no sink
     const auto took = std::chrono::steady_clock::now() - begin_ - t_state.making_room;
     sink_->op_ends(std::exchange(t_state.recorded_op, 0), took);
   }

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
+#include <mutex>
 #include <utility>
 
 #include "tensorpager/arena/address_space.h"
@@ -72,12 +73,15 @@ std::atomic<Session*> g_session{nullptr};
 void before_fork() {
   g_pager->before_fork();
   g_slabs->lock_all();
+  for (std::mutex* const lock : intercept::locks_over_forks()) lock->lock();
 }
 void after_fork_in_parent() {
+  for (std::mutex* const lock : intercept::locks_over_forks()) lock->unlock();
   g_slabs->unlock_all();
   g_pager->after_fork(false);
 }
 void after_fork_in_child() {
+  for (std::mutex* const lock : intercept::locks_over_forks()) lock->unlock();
   g_slabs->reset_locks_in_child();
   g_pager->after_fork(true);
   Session::get().leave_guide();
