@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds against another minor version of torch, and runs the unit and contract tests with it, the slow ones too. All is in
+# Builds against another minor version of torch, and runs the unit, contract and program tests with it. All is in
 # build/torch-VERSION: about 6 GB, which `make clean` removes. Skipped, with the reason, where it cannot be downloaded.
 #
 #   tools/test_other_torch.sh [VERSION]
@@ -18,7 +18,7 @@ if [[ ! -e $place/installed ]]; then
   echo "torch $version: downloading and installing into $place/venv"
   .venv/bin/python -m venv "$place/venv"
   # The other packages as for the tests with our own torch.
-  mapfile -t others < <(grep -E '^(numpy|pytest|ipykernel)==' tools/requirements.txt)
+  mapfile -t others < <(grep -E '^(numpy|pytest|pytest-xdist|ipykernel)==' tools/requirements.txt)
   if ! "$python" -m pip install --disable-pip-version-check --no-cache-dir --progress-bar off \
     "torch==$version" "${others[@]}" >"$place/install.log" 2>&1; then
     echo "torch $version: skipped: it cannot be installed here: $(tail -1 "$place/install.log")"
@@ -33,5 +33,6 @@ cmake -G Ninja -S . -B "$place/build" -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCMAKE_
 cmake --build "$place/build"
 cmake --install "$place/build"
 ctest --test-dir "$place/build" --output-on-failure
-"$python" -m pytest -q -m "" -p no:cacheprovider --ignore test/contract/test_install.py test/contract test/programs/test_programs.py
+"$python" -m pytest -q -n "${CMAKE_BUILD_PARALLEL_LEVEL:-$(nproc)}" --maxprocesses 4 --dist loadfile -p no:cacheprovider \
+  test/contract test/programs/test_programs.py
 echo "torch $version: passed"

@@ -82,17 +82,18 @@ class Running:
 class ProgramServer:
     """Starts one program at a time; see program_server.py."""
 
-    def __init__(self):
-        command = [sys.executable, HERE / "program_server.py"]
+    def __init__(self, *arguments, seconds=SECONDS, **variables):
+        self._seconds = seconds  # for one program
+        command = [sys.executable, HERE / "program_server.py", *arguments]
         pipe = subprocess.PIPE
-        self._server = subprocess.Popen(command, stdin=pipe, stdout=pipe, bufsize=0, env=environment())
+        self._server = subprocess.Popen(command, stdin=pipe, stdout=pipe, bufsize=0, env=environment(**variables))
         self._answers = b""
 
     def answer(self):
         """The next number that the server says."""
         while b"\n" not in self._answers:
-            if not select.select([self._server.stdout], [], [], SECONDS)[0]:
-                raise TimeoutError(f"no end after {SECONDS} s")
+            if not select.select([self._server.stdout], [], [], self._seconds)[0]:
+                raise TimeoutError(f"no end after {self._seconds} s")
             more = os.read(self._server.stdout.fileno(), 64)
             assert more, "the server of programs has ended"
             self._answers += more

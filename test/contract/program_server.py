@@ -1,7 +1,8 @@
 """Starts programs that need torch without importing it each time: forks, and the fork becomes the program, down to the interpreter's own end.
 
 One JSON object a line on standard input starts a program; the answers are its process id and, once it has ended, its exit code. The session
-begins as it does after the program's own `import torch`: `_run.activate()` is what the import hook calls.
+begins as it does after the program's own `import torch`: `_run.activate()` is what the import hook calls. With the argument `compiler`
+what torch.compile imports, and what it finds out about the machine, is there too.
 """
 
 import atexit
@@ -19,6 +20,11 @@ import torch
 import torch._dynamo  # every optimizer imports it when it is made  # noqa: F401
 
 torch.set_num_threads(1)
+if sys.argv[1:] == ["compiler"]:
+    import torch._inductor.compile_fx
+    from torch._inductor import cpu_vec_isa
+
+    cpu_vec_isa.pick_vec_isa()  # starts a Python for each instruction set
 MEMORY = 4 << 30  # bytes: a program that runs away ends by itself, and not the machine
 
 

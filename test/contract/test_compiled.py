@@ -2,14 +2,14 @@
 
 import json
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from launch import environment, run_command
+from launch import ProgramServer, run_command
 
 PROGRAM = str(Path(__file__).parent / "every_compiled.py")
+AS_MODULE = "import every_compiled\nevery_compiled.main()"
 MIB = 1 << 20
 # Bytes far below what each case needs, and above what its largest call requires.
 BUDGETS = {
@@ -38,26 +38,32 @@ def cache(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def plain(cache):
+def compiler(cache):
+    """Starts programs that find the compiler imported, which takes longer than it then compiles."""
+    server = ProgramServer("compiler", seconds=SECONDS, **cache)
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="module")
+def plain(compiler, tmp_path_factory):
     """What a case prints without a session; it runs once."""
     outputs = {}
 
     def output(case):
         if case not in outputs:
-            command = [sys.executable, PROGRAM, case]
-            done = subprocess.run(
-                command, check=True, capture_output=True, text=True, env=environment(**cache), timeout=SECONDS
-            )
+            done = compiler.start(tmp_path_factory.mktemp("plain"), AS_MODULE, case).wait()
+            assert done.returncode == 0, done.stderr
             outputs[case] = done.stdout
         return outputs[case]
 
     return output
 
 
-def run_case(case, options, cache, folder):
-    command = [sys.executable, PROGRAM, case]
-    options = [*options, "--stats", folder / "stats.json"]
-    done = run_command("run", *options, "--", *command, variables=cache, seconds=SECONDS)
+def run_case(case, options, compiler, folder):
+    variables = {f"TENSORPAGER_{name.upper()}": str(value) for name, value in options.items()}
+    started = compiler.start(folder, AS_MODULE, case, TENSORPAGER_STATS=str(folder / "stats.json"), **variables)
+    done = started.wait()
     assert done.returncode == 0, done.stderr
     return done, json.loads((folder / "stats.json").read_text())
 
@@ -96,10 +102,10 @@ def test_compiled_training_has_the_same_bits_as_after_the_session(spill, tmp_pat
 @pytest.mark.slow
 @pytest.mark.parametrize("options", ["budget", "fuzz"])
 @pytest.mark.parametrize("case", BUDGETS)
-def test_compiled_training_has_the_same_bits_and_no_access_outside_its_pins(case, options, plain, cache, tmp_path):
+def test_compiled_training_has_the_same_bits_and_no_access_outside_its_pins(case, options, plain, compiler, tmp_path):
     expected = plain(case)
-    arguments = ["--budget", budget_of(case)] if options == "budget" else ["--budget", "unlimited", "--fuzz", "1"]
-    done, stats = run_case(case, arguments, cache, tmp_path)
+    fuzz = {"budget": "unlimited", "fuzz": 1}
+    done, stats = run_case(case, {"budget": budget_of(case)} if options == "budget" else fuzz, compiler, tmp_path)
     assert done.stdout == expected
     assert stats["page_outs"] > 0 and stats["pins"] == 0
     assert stats["write_faults"] == 0
@@ -111,9 +117,9 @@ def test_compiled_training_has_the_same_bits_and_no_access_outside_its_pins(case
 
 @pytest.mark.slow
 @pytest.mark.parametrize("case", SERVED_BY_FAULTS)
-def test_kernels_that_never_pass_python_are_served_by_faults_with_the_same_bits(case, plain, cache, tmp_path):
+def test_kernels_that_never_pass_python_are_served_by_faults_with_the_same_bits(case, plain, compiler, tmp_path):
     expected = plain(case)
-    done, stats = run_case(case, ["--budget", budget_of(case)], cache, tmp_path)
+    done, stats = run_case(case, {"budget": budget_of(case)}, compiler, tmp_path)
     assert done.stdout == expected
     assert_within_its_budget(stats)
 
@@ -121,10 +127,14 @@ def test_kernels_that_never_pass_python_are_served_by_faults_with_the_same_bits(
 @pytest.mark.slow
 @pytest.mark.parametrize("temperature", ["cold", "warm"])
 def test_kernels_are_pinned_whether_they_were_compiled_now_or_found_in_the_cache(temperature, plain, cache, tmp_path):
+    """By the command, in a process that imports all by itself."""
     expected = plain("mlp")
     if temperature == "cold":
         cache = {"TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "inductor")}
-    done, stats = run_case("mlp", ["--budget", budget_of("mlp")], cache, tmp_path)
+    options = ["--budget", budget_of("mlp"), "--stats", tmp_path / "stats.json"]
+    done = run_command("run", *options, "--", sys.executable, PROGRAM, "mlp", variables=cache, seconds=SECONDS)
+    assert done.returncode == 0, done.stderr
+    stats = json.loads((tmp_path / "stats.json").read_text())
     assert done.stdout == expected
     assert stats["page_outs"] > 0 and stats["faults"] == 0
     hits = int(re.search(r"graphs found in the cache: (\d+)", done.stderr)[1])
@@ -132,9 +142,9 @@ def test_kernels_are_pinned_whether_they_were_compiled_now_or_found_in_the_cache
 
 
 @pytest.mark.slow
-def test_compiled_call_that_does_not_fit_is_refused_and_training_goes_on(plain, cache, tmp_path):
+def test_compiled_call_that_does_not_fit_is_refused_and_training_goes_on(plain, compiler, tmp_path):
     expected = plain("too_large")
-    done, stats = run_case("too_large", ["--budget", "12MB"], cache, tmp_path)
+    done, stats = run_case("too_large", {"budget": "12MB"}, compiler, tmp_path)
     refusal, losses = done.stdout.splitlines()
     assert re.fullmatch(
         r"refused: Tensorpager: a compiled kernel: out of memory under the budget: 16.0 MiB asked for .* budget of .*",

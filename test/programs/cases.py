@@ -55,7 +55,7 @@ BRIEF = {
     "accumulation": "--steps 1 --batch 6 --channels 96 --depth 3",
     "checkpointing": "--steps 1 --batch 6 --length 32 --blocks 3",
     "data_loader": "--steps 2 --batch 128",
-    "hugging_face_gpt2": "--steps 1 --batch 2 --length 32 --layers 2",
+    "hugging_face_gpt2": "--steps 1 --batch 2 --length 32 --layers 2 --tokens 2000",
     "hugging_face_llama": "--steps 1 --batch 2 --length 32 --layers 2",
     "hugging_face_trainer": "--steps 2 --batch 4 --length 16 --layers 2",
 }

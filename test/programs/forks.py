@@ -72,6 +72,7 @@ class Forks:
         if threads != 1:
             raise RuntimeError(f"the parent has {threads} threads; a fork would lose all but one")
         self._started += 1
+        gc.freeze()  # a fork's collections would go over, and copy, every page that holds an object of ours
         folder = self._folder / str(self._started)
         (folder / "spill").mkdir(parents=True)
         sys.stdout.flush()
@@ -128,7 +129,8 @@ def _run_program(run, folder, spill):
     if run.budget is not None:
         import tensorpager
 
-        os.environ["TENSORPAGER_WITNESS"] = WITNESS_OPS
+        if run.budget != "unlimited":
+            os.environ["TENSORPAGER_WITNESS"] = WITNESS_OPS
         tensorpager.enable(budget=run.budget, spill=spill, fuzz=run.seed, binding=run.binding)
     if run.sample_every:
         _sample_after_steps(run.sample_every, samples)

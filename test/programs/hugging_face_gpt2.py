@@ -22,6 +22,7 @@ def main():
     parser.add_argument("--length", type=int, default=64)
     parser.add_argument("--width", type=int, default=192)
     parser.add_argument("--layers", type=int, default=4)
+    parser.add_argument("--tokens", type=int, default=20_000, help="of text")
     args = parser.parse_args()
 
     torch.manual_seed(31)
@@ -39,7 +40,7 @@ def main():
     model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": True})
     optimizer = torch.optim.AdamW(model.parameters(), lr=5e-4)
     schedule = get_linear_schedule_with_warmup(optimizer, 1, args.steps)
-    text = synthetic_text(tokens, 20_000)
+    text = synthetic_text(tokens, args.tokens)
 
     model.train()
     for step in range(args.steps):
