@@ -96,8 +96,14 @@ def test_wheel_without_build_isolation_holds_the_package_and_the_command_and_not
     names = subprocess.run(["unzip", "-Z1", wheel], capture_output=True, text=True, check=True).stdout.split()
     ours = {name for name in names if ".dist-info/" not in name}
     expected = {f"tensorpager/{path.relative_to(ROOT / 'python/tensorpager')}" for path in ROOT.glob("python/**/*.py")}
+    expected |= {f"tensorpager/include/tensorpager/{name}.h" for name in ("tensorpager", "pager/statistics")}
+    expected |= {f"tensorpager/cmake/Tensorpager{name}.cmake" for name in ("Config", "ConfigVersion", "Targets")}
+    expected |= {f"tensorpager/lib/libtensorpager{name}.so" for name in ("", "_preload")}
+    expected |= {"tensorpager/_core.so", "tensorpager/_build_info.py"}
+    by_build_type = {name for name in ours if name.startswith("tensorpager/cmake/TensorpagerTargets-")}
     command = {name for name in ours if name.endswith(".data/scripts/tensorpager")}
-    assert len(command) == 1 and ours == expected | command | {"tensorpager/_core.so", "tensorpager/_build_info.py"}
+    assert len(command) == 1 and len(by_build_type) == 1
+    assert ours == expected | command | by_build_type
 
 
 def test_missing_headers_are_told_with_where_to_get_them(tree, tmp_path):

@@ -38,6 +38,20 @@ TEST(Eviction, TakesWhatIsNeededLast) {
   EXPECT_EQ(after_use(liveness, evictions, 1, 0), kNever);
 }
 
+// At op 3 one large storage (next at op 4) or two small ones (next at ops 5 and 6) must go.
+TEST(Eviction, TakesFewerLargerOnesWhereEachTransferCosts) {
+  trace::Trace trace = uses(4, {0, 1, 2, 3, 0, 1, 2});
+  trace.storages[0].bytes = Bytes(4 * kSize.count());
+  trace.storages[3].bytes = Bytes(2 * kSize.count());
+  const Liveness liveness(trace);
+  const auto evict = [&](std::uint64_t overhead) {
+    return choose_evictions(liveness, 6 * kSize.count(), {true, true, true, false}, WindowEnds::kFree, overhead);
+  };
+  EXPECT_EQ(after_use(liveness, evict(0), 0, 0), kNever);
+  EXPECT_NE(after_use(liveness, evict(0), 1, 0), kNever);
+  EXPECT_NE(after_use(liveness, evict(16 * kSize.count()), 0, 0), kNever);
+}
+
 TEST(Eviction, TakesNothingWhereAllFits) {
   const trace::Trace trace = uses(3, {0, 1, 2, 1, 2, 0});
   const Evictions evictions = evict_all_free(Liveness(trace), 3);

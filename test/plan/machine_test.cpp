@@ -20,7 +20,7 @@ measured scale=0.5
 ops bytes_per_second=1e9 launch_ns=100 float32=2e9
 link out bytes_per_second=1e9 latency_ns=10
 link out from=1000 bytes_per_second=2e9
-link in bytes_per_second=4e9
+link in handling_ns=7 bytes_per_second=4e9
 end
 )";
 
@@ -45,6 +45,8 @@ TEST(Machine, TimesTransfersByDirectionAndSize) {
   EXPECT_EQ(machine.out.time_of(1000_B), 510ns);
   EXPECT_EQ(machine.in.time_of(1000_B), 250ns);
   EXPECT_EQ(machine.out.fastest(), 2e9);
+  EXPECT_EQ(machine.out.handling, 0ns);
+  EXPECT_EQ(machine.in.handling, 7ns);
   EXPECT_EQ(with_link_share(machine, 0.5).in.time_of(1000_B), 500ns);
 }
 
@@ -82,7 +84,7 @@ TEST(MachineIo, NamesFileLineAndField) {
   EXPECT_EQ(error_of(kByHand, "2e9\nlink in", "0\nlink in"),
             "a.machine:7: bytes_per_second: '0' is not a number above 0");
   EXPECT_EQ(error_of(kByHand, "from=1000", "from=0"), "a.machine:7: from: is not above that of the step before");
-  EXPECT_EQ(error_of(kByHand, "link in bytes_per_second=4e9\n", ""), "a.machine:8: link in: is missing");
+  EXPECT_EQ(error_of(kByHand, "link in handling_ns=7 bytes_per_second=4e9\n", ""), "a.machine:8: link in: is missing");
   EXPECT_EQ(error_of(kByHand, "memory", "mammoth"),
             "a.machine:3: record: 'mammoth' is none of name, memory, measured, ops, link, end");
 }

@@ -35,6 +35,30 @@ TEST_P(TechniqueOff, LeavesARightPlanThatIsNoQuicker) {
   EXPECT_GE(plan(techniques).predicted.step, plan({}).predicted.step);
 }
 
+// Two small storages for each large one, all used once forwards and once backwards.
+TEST(LargerFirst, IsQuickerWhereHandlingEachTransferTakesOfCompute) {
+  trace::Trace trace = {.granule = base::kPage};
+  constexpr std::size_t kStorages = 60;
+  const auto use = [&](std::size_t i) {
+    trace.ops.push_back({.name = "use", .reads = {storage(i)}, .time = std::chrono::milliseconds(1)});
+  };
+  for (std::size_t i = 0; i < kStorages; ++i) {
+    trace.storages.push_back({.bytes = base::Bytes((i % 3 == 0 ? 64 : 8) * base::kPage.count()), .entry = true});
+    use(i);
+  }
+  for (std::size_t i = kStorages; i-- > 0;) use(i);
+  Machine machine = named_machine("m40-12g");
+  machine.out.handling = machine.in.handling = std::chrono::microseconds(100);
+  const auto step = [&](bool larger_first) {
+    const base::Bytes budget(Liveness(trace).need().count() / 2);
+    const Options options{.techniques = {.larger_first = larger_first}};
+    return make_pages_planner()
+        ->plan({.trace = trace, .machine = machine, .budget = budget, .options = options})
+        ->predicted.step;
+  };
+  EXPECT_LT(step(true), step(false));
+}
+
 INSTANTIATE_TEST_SUITE_P(Switches, TechniqueOff,
                          testing::Values(Switch{"EarlyPageOuts", 30,
                                                 [](Techniques& use) { use.early_page_outs = false; }},

@@ -57,6 +57,17 @@ TEST(Simulator, ShowsWhatAPersonWorksOutByHand) {
   EXPECT_EQ(outcome.stalls[1].cause, plan::Stall::Cause::kPageIn);
 }
 
+// The page-out is handled before the next op, after the wait, and the page-in before the op that needs it.
+TEST(Simulator, HandlesTransfersWhereOpsBegin) {
+  Example example;
+  example.machine.out.handling = 1us;
+  example.machine.in.handling = 2us;
+  const Outcome outcome = simulate(example.trace, example.plan, example.machine);
+  EXPECT_EQ(outcome.measured.step, 26us);
+  EXPECT_EQ(outcome.stalled(), 8us);
+  EXPECT_EQ(outcome.handled, 3us);
+}
+
 // With a block of its own for the second storage nothing waits for the page-out, but its bytes stay charged until a
 // wait: here that of the next window's first row, for its own block.
 TEST(Simulator, ChargesAPageOutUntilItIsWaitedFor) {

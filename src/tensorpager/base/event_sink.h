@@ -29,6 +29,7 @@ struct OpFacts {
   std::uint64_t flops = 0;  // 0 where no formula is known
   Bytes moved = {};         // bytes of its tensor arguments; what it makes is not among them
   Precision precision = Precision::kFloat32;
+  std::chrono::nanoseconds before{0};  // that its thread took since its last op ended, but for paging
 };
 
 struct Touch {
@@ -54,7 +55,7 @@ class EventSink {
   virtual Ticket op_begins(const OpFacts& facts, std::span<const Touch> touched) noexcept = 0;
   /// An op that the kernel of this one calls touches these.
   virtual void op_touches(Ticket op, std::span<const Touch> touched) noexcept = 0;
-  /// `took`: time in the kernel, without waiting for room.
+  /// `took`: time in the kernel, but for paging.
   virtual void op_ends(Ticket op, std::chrono::nanoseconds took) noexcept = 0;
 
   /// By the op of this ticket, or outside any.

@@ -23,6 +23,8 @@ class InlineVector {
     data_[size_++] = value;
   }
   void clear() { size_ = 0; }
+  /// Keeps the first `size`, at most as many as there are.
+  void truncate(std::size_t size) { size_ = size; }
   bool empty() const { return size_ == 0; }
   std::size_t size() const { return size_; }
   T* begin() { return data_; }

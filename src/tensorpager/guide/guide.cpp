@@ -133,7 +133,7 @@ void Guide::work() {
 void Guide::study() {
   try {
     const trace::Stream stream = recorder_.stream();
-    auto learned = learn(stream, pager_.budget(), machine_of(pager_.rates()));
+    auto learned = learn(stream, pager_.budget(), machine_of(pager_.transfer_costs()));
     if (!learned && learned.error() == NoLesson::kNoWindow) recorder_.keep(std::min(kMostOps, 2 * stream.ops.size()));
     if (!learned) return;
     const std::lock_guard lock(mutex_);
@@ -262,7 +262,7 @@ Guide::Mark Guide::now() const {
   const pager::Statistics counts = pager_.statistics();
   return {.ops = ops_,
           .followed = counts.followed_ops,
-          .stalled = counts.stall_seconds,
+          .stalled = counts.stall_seconds + counts.handling_seconds,
           .computed = std::chrono::duration<double>(recorder_.op_time()).count()};
 }
 

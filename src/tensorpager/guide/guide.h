@@ -36,7 +36,7 @@ struct Progress {
   double placement_waste = 0;       // what planned blocks and slabs reach up to, over the peak, less 1
   // Since it came in force, of all that the program did:
   double followed_share = 0;     // of the ops that touch a block
-  double measured_overhead = 0;  // time that ops waited for transfers, over time in their kernels
+  double measured_overhead = 0;  // time that ops waited for transfers and handled them, over all other
 
   template <typename Visit>
   void for_each(Visit&& visit) const {
@@ -119,7 +119,7 @@ class Guide final : public base::EventSink {
   struct Mark {
     std::uint64_t ops = 0;       // of this class's count
     std::uint64_t followed = 0;  // by the pager's count
-    double stalled = 0;          // seconds
+    double stalled = 0;          // seconds, with handling
     double computed = 0;         // seconds
   };
   Mark now() const;

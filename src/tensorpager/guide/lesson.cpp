@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdio>
 #include <optional>
 #include <set>
@@ -27,9 +28,14 @@ constexpr std::size_t kMostClasses = 6;
 /// What makes up less of the program is served on demand.
 constexpr double kLeastShare = 0.02;
 
-plan::Link link_of(double bytes_per_second) {
-  return {.latency = {},
-          .steps = {{.from = {}, .bytes_per_second = bytes_per_second > 0 ? bytes_per_second : kUnknownRate}}};
+plan::Nanoseconds nanoseconds_of(double seconds) { return plan::Nanoseconds(std::llround(seconds * 1e9)); }
+
+/// `handling`: seconds.
+plan::Link link_of(const transfer::Engine::Rate& rate, double handling) {
+  const double bytes_per_second = rate.bytes_per_second > 0 ? rate.bytes_per_second : kUnknownRate;
+  return {.latency = nanoseconds_of(rate.latency),
+          .handling = nanoseconds_of(handling),
+          .steps = {{.from = {}, .bytes_per_second = bytes_per_second}}};
 }
 
 double overhead_of(plan::Nanoseconds step, plan::Nanoseconds compute) {
@@ -127,11 +133,11 @@ std::string Lesson::describe() const {
   return text;
 }
 
-plan::Machine machine_of(const transfer::Engine::Rates& rates) {
+plan::Machine machine_of(const pager::Pager::TransferCosts& costs) {
   plan::Machine machine;
   machine.name = "session";
-  machine.out = link_of(rates.out);
-  machine.in = link_of(rates.in);
+  machine.out = link_of(costs.rates.out, costs.page_out_handling);
+  machine.in = link_of(costs.rates.in, costs.page_in_handling);
   return machine;
 }
 

@@ -10,11 +10,11 @@
 
 #include "tensorpager/base/bytes.h"
 #include "tensorpager/base/result.h"
+#include "tensorpager/pager/pager.h"
 #include "tensorpager/pager/plan_switch.h"
 #include "tensorpager/plan/agenda.h"
 #include "tensorpager/plan/machine.h"
 #include "tensorpager/trace/stream.h"
-#include "tensorpager/transfer/engine.h"
 
 namespace tensorpager::guide {
 
@@ -49,7 +49,7 @@ enum class NoLesson : std::uint8_t {
 plan::OpSignature signature_of(const trace::Stream& stream, const trace::StreamOp& op);
 
 /// The machine that a session runs on, by what its transfers reached: recorded op times hold as they are.
-plan::Machine machine_of(const transfer::Engine::Rates& rates);
+plan::Machine machine_of(const pager::Pager::TransferCosts& costs);
 
 base::Result<Lesson, NoLesson> learn(const trace::Stream& stream, base::Bytes budget, const plan::Machine& machine);
 

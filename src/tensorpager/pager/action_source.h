@@ -48,6 +48,11 @@ class ActionSource {
   /// Ops until the block is used; nothing where it is unknown.
   virtual std::optional<std::uint64_t> next_use(const Block& block) const = 0;
 
+  /// Charged in blocks when the op under way begins, as planned; nothing where it is unknown.
+  virtual std::optional<base::Bytes> planned_at_begin() const = 0;
+  /// When it ends, and what it made for itself is gone.
+  virtual std::optional<base::Bytes> planned_at_end() const = 0;
+
   virtual std::uint64_t followed_ops() const = 0;
   virtual std::uint64_t misses() const = 0;  // ops other than expected
 };

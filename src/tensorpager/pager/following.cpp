@@ -4,6 +4,7 @@
 
 #include "tensorpager/pager/lock.h"
 #include "tensorpager/pager/pager.h"
+#include "tensorpager/pager/paging_time.h"
 #include "tensorpager/pager/pin_set.h"
 
 namespace tensorpager::pager {
@@ -27,6 +28,7 @@ void Pager::follow(ActionSource* source, const Prepare& prepare) {
 }
 
 bool Pager::begin_op(const plan::OpSignature& op, std::span<Block* const> touched) {
+  const PagingTime paging(sink() != nullptr);
   const Lock lock(*this);
   if (!is_told_to_source()) return false;
   actions_.clear();
@@ -34,10 +36,12 @@ bool Pager::begin_op(const plan::OpSignature& op, std::span<Block* const> touche
   for (const Action& action : actions_) execute(action);
   submit_page_ins();
   note_curve();
+  if (is_expected) began_as_planned_ = is_as_planned(source_->planned_at_begin());
   return is_expected;
 }
 
 void Pager::end_op() noexcept {
+  const PagingTime paging(sink() != nullptr);
   const Lock lock(*this);
   if (is_told_to_source()) tell_end();
 }
@@ -48,10 +52,14 @@ bool Pager::tell_outside() {
   static const std::uint64_t kOutside = plan::name_hash(base::kOutside);
   const bool is_expected = source_->begin_op({.name = kOutside}, {}, actions_);
   try_all(actions_);
+  if (is_expected) began_as_planned_ = is_as_planned(source_->planned_at_begin());
   return is_expected;
 }
 
 void Pager::tell_end() noexcept {
+  const std::optional<base::Bytes> planned = source_->planned_at_end();
+  const bool ends_as_planned = is_as_planned(planned);
+  counts_.ops_as_planned += began_as_planned_ && ends_as_planned ? 1 : 0;
   actions_.clear();
   source_->end_op(actions_);
   try_all(actions_);
@@ -89,6 +97,28 @@ void Pager::execute(const Action& action) {
       if (block.arriving) finish_page_in(block, Access::kRead);
       return;
   }
+}
+
+/// Blocks that are charged. A page-in counts from when it is asked for, and what it waits for no longer.
+base::Bytes Pager::resident_by_plan() const noexcept {
+  base::Bytes bytes = ledger_.resident() - ledger_.slabs();
+  for (const Action& action : page_ins_) {
+    if (action.kind == Action::Kind::kPageIn) {
+      if (action.block->is_absent() && !action.block->arriving) bytes += action.block->charged;
+    } else if (const Block* const leaving = find_leaving(action.block)) {
+      bytes -= leaving->charged;
+    }
+  }
+  return bytes;
+}
+
+/// Counts the difference. False where nothing is planned.
+bool Pager::is_as_planned(std::optional<base::Bytes> planned) noexcept {
+  if (!planned) return false;
+  const base::Bytes now = resident_by_plan();
+  const base::Bytes difference = now > *planned ? now - *planned : *planned - now;
+  counts_.planned_difference_bytes = std::max(counts_.planned_difference_bytes, difference.count());
+  return difference == base::Bytes(0);
 }
 
 /// In order, as far as the page-outs that they wait for are done and there is room; the rest at the next op.

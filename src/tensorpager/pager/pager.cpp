@@ -3,11 +3,14 @@
 #include <algorithm>
 #include <chrono>
 #include <new>
+#include <optional>
+#include <utility>
 
 #include "tensorpager/arena/mappings.h"
 #include "tensorpager/arena/witness.h"
 #include "tensorpager/base/errors.h"
 #include "tensorpager/pager/lock.h"
+#include "tensorpager/pager/paging_time.h"
 #include "tensorpager/pager/pin_set.h"
 
 namespace tensorpager::pager {
@@ -99,7 +102,7 @@ Block& Pager::create_once(Bytes size) {
   const bool held = holder != nullptr && holder->keeps_temporaries();
   base::EventSink* const sink = this->sink();
   {
-    const auto begin = sink != nullptr ? std::chrono::steady_clock::now() : std::chrono::steady_clock::time_point();
+    std::optional<PagingTime> paging(std::in_place, sink != nullptr);
     const Lock lock(*this);
     const bool is_followed = is_told_to_source();
     // What comes from outside any op is an op of the trace by itself.
@@ -107,7 +110,7 @@ Block& Pager::create_once(Bytes size) {
     make_place({.bytes = block->charged,
                 .keep_whole = holder != nullptr ? holder->expected_room() : Bytes(0),
                 .at = is_followed && is_placed_ ? source_->place_of_birth(block->size, block->charged) : std::nullopt});
-    if (sink != nullptr) t_state.making_room += std::chrono::steady_clock::now() - begin;
+    paging.reset();
     block->number = ++births_;
     block->data = binding_.acquire(block->charged, ledger_.pool_allowance(block->charged));
     settle_pool();
@@ -316,6 +319,7 @@ void Pager::run_task() {
 }
 
 void Pager::do_boundary_work(std::uint64_t now) {
+  const PagingTime paging(t_state.top == nullptr && sink() != nullptr);
   if (t_state.top == nullptr) run_task();
   if (witness_ops_ != 0 && now % witness_ops_ == 0) {
     const Lock lock(*this);  // or what another thread moves meanwhile could be seen twice
@@ -360,6 +364,7 @@ Statistics Pager::statistics() {
   s.system_calls = binding_.system_calls();
   s.followed_ops += source_ != nullptr ? source_->followed_ops() : 0;
   s.plan_misses += source_ != nullptr ? source_->misses() : 0;
+  s.handling_seconds = s.page_out_handling_seconds + s.page_in_handling_seconds;
   s.stall_seconds = s.page_out_stall_seconds + s.page_in_stall_seconds;
   return s;
 }
@@ -369,9 +374,14 @@ Bytes Pager::charged() {
   return ledger_.charged();
 }
 
-transfer::Engine::Rates Pager::rates() {
+Pager::TransferCosts Pager::transfer_costs() {
   const Lock lock(*this);
-  return tier_ ? tier_->rates() : transfer::Engine::Rates();
+  const auto each = [](double seconds, std::uint64_t count) {
+    return count > 0 ? seconds / static_cast<double>(count) : 0;
+  };
+  return {.rates = tier_ ? tier_->rates() : transfer::Engine::Rates(),
+          .page_out_handling = each(counts_.page_out_handling_seconds, counts_.page_outs + counts_.clean_drops),
+          .page_in_handling = each(counts_.page_in_handling_seconds, counts_.page_ins)};
 }
 
 std::vector<Curve::Point> Pager::curve() {

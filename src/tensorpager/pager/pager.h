@@ -119,8 +119,13 @@ class Pager {
   // --- following a plan
   /// Calls it once, with no lock held, when an op begins that no other op called. In the place of the task before.
   void call_at_boundary(std::function<void()> task);
-  /// What transfers reached so far.
-  transfer::Engine::Rates rates();
+  /// What transfers cost so far: on their links, and seconds of ops' own time each.
+  struct TransferCosts {
+    transfer::Engine::Rates rates;
+    double page_out_handling = 0;
+    double page_in_handling = 0;
+  };
+  TransferCosts transfer_costs();
   /// Gets the blocks that are alive, by number, with the lock held: blocks die on any thread.
   using Prepare = std::function<void(const std::unordered_map<std::uint64_t, Block*>& blocks)>;
   /// The ops of this thread are told to `source` from now on, and what it says is done; null: on demand. It must
@@ -230,6 +235,7 @@ class Pager {
   Block* choose_victim();
   bool tell_outside();
   void tell_end() noexcept;
+  bool is_as_planned(std::optional<base::Bytes> planned) noexcept;
   void try_all(const std::vector<Action>& actions) noexcept;
   void execute(const Action& action);
   void submit_page_ins();
@@ -244,6 +250,7 @@ class Pager {
   void do_boundary_work(std::uint64_t now);
   void note_boundary_work();
   void run_task();
+  base::Bytes resident_by_plan() const noexcept;
   bool is_told_to_source() const { return source_ != nullptr && follower_ == &t_state; }
   void leave_transfers_under_way();
   void note_unevictable();
@@ -266,6 +273,7 @@ class Pager {
   const ThreadState* follower_ = nullptr;  // the thread whose ops it is told
   std::vector<Action> actions_;            // of the op that begins or ends
   std::deque<Action> page_ins_;            // not submitted yet, with what they wait for
+  bool began_as_planned_ = false;          // the op under way that is followed
   transfer::Ticket handed_over_;           // the newest copy from the place of the page-in that is submitted next
   Statistics counts_;
   std::optional<Curve> curve_;

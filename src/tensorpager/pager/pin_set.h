@@ -60,6 +60,8 @@ class PinSet {
   bool is_followed() const { return is_followed_; }
   /// Pins all that was seen. Throws OverBudget or IoError, having changed no contents.
   void admit() {
+    if (is_followed_) [[unlikely]]
+      pin_ready();
     if (!misses_.empty()) [[unlikely]]
       pager_.admit(*this);
     if (room_ != nullptr && pager_.is_placed()) [[unlikely]]
@@ -106,6 +108,17 @@ class PinSet {
     Access access;
   };
 
+  /// What is there, now that the plan has moved what it wanted.
+  void pin_ready() {
+    Miss* left = misses_.begin();
+    for (const Miss& miss : misses_) {
+      if (pager_.pin_if_ready(*miss.block, miss.access))
+        pins_.push_back(miss.block);
+      else
+        *left++ = miss;
+    }
+    misses_.truncate(static_cast<std::size_t>(left - misses_.begin()));
+  }
   base::Bytes own_expected_room() const {
     if (room_ == nullptr) return {};
     if (arguments_.count() > room_->arguments) return base::Bytes(kUnknownRoom * arguments_.count());

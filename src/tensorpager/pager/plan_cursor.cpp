@@ -112,8 +112,9 @@ void PlanCursor::await(std::uint32_t ticket, Action::Kind kind, std::vector<Acti
 }
 
 void PlanCursor::end_op(std::vector<Action>& actions) {
+  const bool is_plans = !is_another();
   in_op_ = false;
-  if (is_provisional_ && made_nothing()) return;
+  if (!is_plans) return;
   missed_.reset();
   ++followed_;
   match_births();

@@ -41,6 +41,12 @@ class PlanCursor final : public ActionSource {
   void died(Block& block) noexcept override;
   std::optional<std::uint64_t> place_of_birth(base::Bytes size, base::Bytes charged) override;
   std::optional<std::uint64_t> next_use(const Block& block) const override;
+  std::optional<base::Bytes> planned_at_begin() const override {
+    return in_op_ ? agenda_->planned_at_begin(position_) : std::nullopt;
+  }
+  std::optional<base::Bytes> planned_at_end() const override {
+    return in_op_ && !is_another() ? agenda_->planned_at_end(position_) : std::nullopt;
+  }
   std::uint64_t followed_ops() const override { return followed_; }
   std::uint64_t misses() const override { return misses_; }
 
@@ -71,6 +77,8 @@ class PlanCursor final : public ActionSource {
   void match_arguments(std::span<Block* const> touched);
   void take_over();
   bool made_nothing() const;
+  /// The op under way, which was taken for the plan's.
+  bool is_another() const { return is_provisional_ && made_nothing(); }
   void miss(const plan::OpSignature& op);
 
   std::shared_ptr<const plan::Agenda> agenda_;

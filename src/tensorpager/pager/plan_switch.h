@@ -37,6 +37,8 @@ class PlanSwitch final : public ActionSource {
   std::optional<std::uint64_t> next_use(const Block& block) const override {
     return cursors_[active_]->next_use(block);
   }
+  std::optional<base::Bytes> planned_at_begin() const override { return cursors_[active_]->planned_at_begin(); }
+  std::optional<base::Bytes> planned_at_end() const override { return cursors_[active_]->planned_at_end(); }
   std::uint64_t followed_ops() const override;
   std::uint64_t misses() const override;
 

@@ -36,13 +36,17 @@ class RecordedOp {
       });
     }
     sink_ = &sink;
-    t_state.recorded_op = sink.op_begins(facts, touches.list());
-    t_state.making_room = {};
+    base::OpFacts all = facts;
     begin_ = std::chrono::steady_clock::now();
+    const bool has_before = t_state.op_ended != std::chrono::steady_clock::time_point();
+    if (has_before) all.before = begin_ - t_state.op_ended - t_state.paging;
+    t_state.paging = {};
+    t_state.recorded_op = sink.op_begins(all, touches.list());
   }
   ~RecordedOp() {
     if (sink_ == nullptr || t_state.recorded_op == 0) return;  // 0: forked in the middle, and the child has no sink
-    const auto took = std::chrono::steady_clock::now() - begin_ - t_state.making_room;
+    t_state.op_ended = std::chrono::steady_clock::now();
+    const auto took = t_state.op_ended - begin_ - std::exchange(t_state.paging, {});
     sink_->op_ends(std::exchange(t_state.recorded_op, 0), took);
   }
   RecordedOp(const RecordedOp&) = delete;

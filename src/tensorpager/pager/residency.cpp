@@ -5,6 +5,7 @@
 #include "tensorpager/base/errors.h"
 #include "tensorpager/pager/lock.h"
 #include "tensorpager/pager/pager.h"
+#include "tensorpager/pager/paging_time.h"
 #include "tensorpager/pager/pin_set.h"
 
 namespace tensorpager::pager {
@@ -84,6 +85,7 @@ void Pager::admit(PinSet& pins) {
     decltype(pins.misses_)& list;
     ~Clear() { list.clear(); }
   } const clear{pins.misses_};
+  const PagingTime paging(sink() != nullptr);
   with_relief([&] { admit_once(pins); });
 }
 

@@ -28,8 +28,10 @@ struct Statistics {
   std::uint64_t write_faults = 0;        // first writes that no op announced
   std::uint64_t followed_ops = 0;        // ops that a plan expected
   std::uint64_t plan_misses = 0;         // ops other than a plan expected
-  std::uint64_t failed_actions = 0;      // of a plan, that failed and are made up for on demand
-  std::uint64_t fuzz_page_outs = 0;      // of page_outs and clean_drops, those the fuzzer made
+  std::uint64_t ops_as_planned = 0;      // of followed_ops, where as much was resident at begin and end as planned
+  std::uint64_t planned_difference_bytes = 0;  // the most by which it was not
+  std::uint64_t failed_actions = 0;            // of a plan, that failed and are made up for on demand
+  std::uint64_t fuzz_page_outs = 0;            // of page_outs and clean_drops, those the fuzzer made
   std::uint64_t live_blocks = 0;
   std::uint64_t records = 0;             // block records, those that wait for their last pin included
   std::uint64_t pins = 0;                // blocks pinned by ops now
@@ -37,7 +39,10 @@ struct Statistics {
   std::uint64_t mappings = 0;            // of the whole process
   std::uint64_t witness_peak_bytes = 0;  // resident size of our addresses by the kernel's count, where sampled
   std::uint64_t system_calls = 0;        // made by the binding to map, move or protect memory
-  double stall_seconds = 0;              // time ops waited for transfers: the sum of the next two
+  double handling_seconds = 0;           // time that ops took to map, protect and submit: the sum of the next two
+  double page_out_handling_seconds = 0;
+  double page_in_handling_seconds = 0;
+  double stall_seconds = 0;  // time ops waited for transfers: the sum of the next two
   double page_out_stall_seconds = 0;
   double page_in_stall_seconds = 0;
 
@@ -64,6 +69,8 @@ struct Statistics {
     visit("write_faults", write_faults);
     visit("followed_ops", followed_ops);
     visit("plan_misses", plan_misses);
+    visit("ops_as_planned", ops_as_planned);
+    visit("planned_difference_bytes", planned_difference_bytes);
     visit("failed_actions", failed_actions);
     visit("fuzz_page_outs", fuzz_page_outs);
     visit("live_blocks", live_blocks);
@@ -73,6 +80,9 @@ struct Statistics {
     visit("mappings", mappings);
     visit("witness_peak_bytes", witness_peak_bytes);
     visit("system_calls", system_calls);
+    visit("handling_seconds", handling_seconds);
+    visit("page_out_handling_seconds", page_out_handling_seconds);
+    visit("page_in_handling_seconds", page_in_handling_seconds);
     visit("stall_seconds", stall_seconds);
     visit("page_out_stall_seconds", page_out_stall_seconds);
     visit("page_in_stall_seconds", page_in_stall_seconds);

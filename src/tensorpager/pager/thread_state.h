@@ -13,9 +13,10 @@ struct ThreadState {
   // Bytes in blocks whose first pin is this thread's. Where threads share blocks, the last pin may be another's: exact
   // again from each outermost op on.
   std::int64_t pinned = 0;
-  std::uint64_t created = 0;                // bytes in blocks that this thread ever created
-  std::uint64_t recorded_op = 0;            // ticket of the recorded op that runs on this thread; 0: none
-  std::chrono::nanoseconds making_room{0};  // within it, for blocks that it makes
+  std::uint64_t created = 0;                            // bytes in blocks that this thread ever created
+  std::uint64_t recorded_op = 0;                        // ticket of the recorded op that runs on this thread; 0: none
+  std::chrono::steady_clock::time_point op_ended = {};  // the one before
+  std::chrono::nanoseconds paging{0};                   // since it began, or since the one before ended
   const void* last_fault = nullptr;
   std::uint32_t last_mended = 0;   // Block::mended at that fault
   std::uint32_t same_faults = 0;   // faults in a row at that address that nobody mended

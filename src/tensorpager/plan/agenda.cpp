@@ -59,6 +59,13 @@ Agenda::Agenda(const trace::Trace& trace, Plan plan, std::vector<OpSignature> si
   sort_rows(leaving_, leaving_begins_, [](const Row& row) { return row.end; });
   for (std::uint32_t i = 0; i < plan_.rows.size(); ++i)
     if (row(i).fill == Fill::kPageIn && row(i).need == plan_.ops) arriving_at_end_.push_back(i);
+  born_.resize(plan_.ops);
+  temporary_.resize(plan_.ops);
+  for (const Row& row : plan_.rows) {
+    if (row.fill != Fill::kBorn) continue;
+    born_[row.begin] += row.bytes;
+    if (row.storage == kTemporary) temporary_[row.begin] += row.bytes;
+  }
   tickets_.resize(plan_.rows.size());
   std::uint32_t ticket = 0;
   for (const std::uint32_t i : page_outs_of(plan_.rows)) tickets_[i] = ++ticket;

@@ -63,6 +63,11 @@ class Agenda {
   /// Of a row's page-out, from 1; 0 where it has none.
   std::uint32_t ticket(std::uint32_t row) const { return tickets_[row]; }
 
+  /// Charged in blocks, as planned: when the op begins, and when it ends and what it made for itself is gone. Nothing
+  /// where the plan does not say.
+  std::optional<base::Bytes> planned_at_begin(std::uint32_t op) const { return planned(op, born_); }
+  std::optional<base::Bytes> planned_at_end(std::uint32_t op) const { return planned(op, temporary_); }
+
   /// How many ops after `op` the storage that is alive then is used; nothing where it is not used again.
   std::optional<std::uint32_t> next_use(StorageId id, std::uint32_t op) const;
 
@@ -71,6 +76,10 @@ class Agenda {
   static std::span<const Element> part(const std::vector<Element>& all, const std::vector<std::uint32_t>& begins,
                                        std::uint32_t op) {
     return {all.data() + begins[op], begins[op + 1] - begins[op]};
+  }
+  std::optional<base::Bytes> planned(std::uint32_t op, const std::vector<base::Bytes>& without) const {
+    if (plan_.predicted.curve.empty()) return std::nullopt;
+    return plan_.predicted.curve[op] - plan_.slab - without[op];
   }
   template <typename OpOf>
   void sort_rows(std::vector<std::uint32_t>& rows, std::vector<std::uint32_t>& begins, OpOf op_of) const;
@@ -86,6 +95,8 @@ class Agenda {
   std::vector<std::uint32_t> leaving_, leaving_begins_;
   std::vector<std::uint32_t> arriving_at_end_;
   std::vector<std::uint32_t> tickets_;
+  std::vector<base::Bytes> born_;       // by op, charged: all that it makes
+  std::vector<base::Bytes> temporary_;  // of that, what is gone when it ends
 };
 
 }  // namespace tensorpager::plan

@@ -1,6 +1,8 @@
 #include "tensorpager/plan/eviction.h"
 
 #include <algorithm>
+#include <bit>
+#include <optional>
 #include <queue>
 #include <utility>
 
@@ -14,17 +16,24 @@ using trace::StorageId;
 
 /// It settles within a few sweeps; where it does not, the last one's decisions hold, and who differs is evicted.
 constexpr int kMaxSweeps = 6;
+constexpr std::size_t kSizes = 65;  // powers of two
 
 class Sweep {
  public:
-  Sweep(const Liveness& liveness, std::uint64_t space, const std::vector<bool>& entry)
-      : liveness_(liveness), space_(space), resident_(entry), used_(entry.size()), touched_at_(entry.size(), -1) {
+  Sweep(const Liveness& liveness, std::uint64_t space, const std::vector<bool>& entry, std::uint64_t overhead)
+      : liveness_(liveness),
+        space_(space),
+        overhead_(static_cast<double>(overhead)),
+        resident_(entry),
+        used_(entry.size()),
+        touched_at_(entry.size(), -1),
+        queues_(overhead == 0 ? 1 : kSizes) {
     evictions_.after_use.assign(liveness.all_uses(), kNever);
     evictions_.unused_resident = entry;
     for (std::uint32_t i = 0; i < entry.size(); ++i) {
       if (!entry[i]) continue;
       charged_ += liveness.life(StorageId{i}).bytes;
-      queue_.emplace(next_use(StorageId{i}), i);
+      enqueue(StorageId{i});
     }
   }
 
@@ -43,7 +52,7 @@ class Sweep {
         resident_[index(id)] = false;
       }
       for (const Touch& touch : liveness_.touches(op)) {
-        if (resident_[index(touch.storage)]) queue_.emplace(next_use(touch.storage), index(touch.storage));
+        if (resident_[index(touch.storage)]) enqueue(touch.storage);
       }
     }
   }
@@ -64,15 +73,53 @@ class Sweep {
     return op + (passed ? std::int64_t{liveness_.ops()} : 0);
   }
 
+  using Queue = std::priority_queue<std::pair<std::int64_t, std::uint32_t>>;  // next use, storage; some out of date
+
+  void enqueue(StorageId id) {
+    const auto size = static_cast<std::size_t>(std::bit_width(liveness_.life(id).bytes));
+    queues_[queues_.size() == 1 ? 0 : size].emplace(next_use(id), index(id));
+  }
+
+  /// Of the storages of one size, within a factor of two, the one that is used last; nothing where there is none.
+  std::optional<std::uint32_t> last_used(Queue& queue, std::uint32_t op) const {
+    for (; !queue.empty(); queue.pop()) {
+      const auto [next, i] = queue.top();
+      // An entry of before its last use, or of one that has died. What this op uses is put back after it.
+      if (resident_[i] && touched_at_[i] != op && next == next_use(StorageId{i})) return i;
+    }
+    return std::nullopt;
+  }
+
+  /// Ops until it is used again, for what its transfers cost a byte.
+  double gain(std::uint32_t i, std::uint32_t op) const {
+    const std::int64_t next = next_use(StorageId{i});
+    const auto distance = static_cast<double>(next == kNever ? 4 * std::int64_t{liveness_.ops()} : next - op);
+    const auto bytes = static_cast<double>(liveness_.life(StorageId{i}).bytes);
+    return distance * bytes / (bytes + overhead_);
+  }
+
+  std::uint32_t take_victim(std::uint32_t op) {
+    Queue* best = nullptr;
+    double best_gain = -1;
+    for (Queue& queue : queues_) {
+      const auto candidate = last_used(queue, op);
+      if (!candidate) continue;
+      const double its = gain(*candidate, op);
+      if (its <= best_gain) continue;
+      best = &queue;
+      best_gain = its;
+    }
+    TENSORPAGER_CHECK(best != nullptr);
+    const std::uint32_t victim = best->top().second;
+    best->pop();
+    return victim;
+  }
+
   void make_room(std::uint32_t op) {
     const std::uint64_t temporary = liveness_.temporary(op);
     while (charged_ + temporary > space_) {
-      TENSORPAGER_CHECK(!queue_.empty());
-      const auto [next, i] = queue_.top();
-      queue_.pop();
+      const std::uint32_t i = take_victim(op);
       const StorageId id{i};
-      // An entry of before its last use, or of one that has died. What this op uses is put back after it.
-      if (!resident_[i] || touched_at_[i] == op || next != next_use(id)) continue;
       resident_[i] = false;
       charged_ -= liveness_.life(id).bytes;
       const std::size_t uses = liveness_.uses(id).size();
@@ -89,11 +136,12 @@ class Sweep {
 
   const Liveness& liveness_;
   std::uint64_t space_;
+  double overhead_;  // bytes
   std::vector<bool> resident_;
   std::vector<std::uint32_t> used_;  // uses passed
   std::vector<std::int64_t> touched_at_;
   std::uint64_t charged_ = 0;
-  std::priority_queue<std::pair<std::int64_t, std::uint32_t>> queue_;  // next use, storage; some out of date
+  std::vector<Queue> queues_;  // by size, or one for all
   Evictions evictions_;
 };
 
@@ -108,9 +156,10 @@ std::vector<bool> all_entries(const Liveness& liveness) {
   return entry;
 }
 
-Evictions choose_evictions(const Liveness& liveness, std::uint64_t space, std::vector<bool> entry, WindowEnds ends) {
+Evictions choose_evictions(const Liveness& liveness, std::uint64_t space, std::vector<bool> entry, WindowEnds ends,
+                           std::uint64_t overhead) {
   for (int sweep_number = 1;; ++sweep_number) {
-    Sweep sweep(liveness, space, entry);
+    Sweep sweep(liveness, space, entry, overhead);
     sweep.run();
     if (sweep.resident() != entry && ends == WindowEnds::kFree && sweep_number < kMaxSweeps) {
       entry = sweep.resident();

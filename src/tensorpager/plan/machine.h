@@ -20,6 +20,7 @@ struct Link {
     double bytes_per_second;  // above 0
   };
   Nanoseconds latency{0};
+  Nanoseconds handling{0};  // of each transfer, on the thread that computes: pages are mapped and protected there
   std::vector<Step> steps;  // by ascending size; at least one, the first for all smaller transfers too
 
   Nanoseconds time_of(base::Bytes bytes) const;

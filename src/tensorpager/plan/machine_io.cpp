@@ -27,7 +27,10 @@ void read_link(base::RecordReader& records, Machine& machine) {
   const base::Bytes from(records.number_or("from", base::kUnlimited.count(), 0));
   if (!link.steps.empty() && from <= link.steps.back().from)
     records.fail("from", "is not above that of the step before");
-  if (link.steps.empty()) link.latency = Nanoseconds(records.number_or("latency_ns", kMaxLatency, 0));
+  if (link.steps.empty()) {
+    link.latency = Nanoseconds(records.number_or("latency_ns", kMaxLatency, 0));
+    link.handling = Nanoseconds(records.number_or("handling_ns", kMaxLatency, 0));
+  }
   link.steps.push_back({.from = from, .bytes_per_second = records.positive("bytes_per_second")});
 }
 
@@ -87,7 +90,10 @@ std::string write_machine(const Machine& machine) {
     for (const Link::Step& step : link->steps) {
       text +=
           std::string("link ") + (link == &machine.out ? "out" : "in") + " from=" + std::to_string(step.from.count());
-      if (&step == &link->steps.front()) text += " latency_ns=" + std::to_string(link->latency.count());
+      if (&step == &link->steps.front()) {
+        text += " latency_ns=" + std::to_string(link->latency.count());
+        if (link->handling > Nanoseconds(0)) text += " handling_ns=" + std::to_string(link->handling.count());
+      }
       text += " bytes_per_second=" + real(step.bytes_per_second) + "\n";
     }
   }

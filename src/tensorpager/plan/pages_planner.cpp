@@ -27,12 +27,16 @@ constexpr std::uint32_t kOnlineOps = 2000;
 /// Times and tails settle in two; the best of them is taken.
 constexpr int kScheduleRounds = 3;
 constexpr double kShorterTails[] = {0.8, 0.4, 0};
+/// Transfers are hidden as a rule, and handling never is.
+constexpr std::uint64_t kOverheads[] = {0, 1, 8};
 
 class Attempt {
  public:
-  Attempt(const Groundwork& groundwork, const Boundary* boundary)
+  /// `overhead`: see `choose_evictions`.
+  Attempt(const Groundwork& groundwork, const Boundary* boundary, std::uint64_t overhead)
       : groundwork_(groundwork),
         boundary_(boundary),
+        overhead_(overhead),
         machine_(with_link_share(groundwork.problem.machine, groundwork.problem.options.link_share)),
         techniques_(groundwork.problem.options.techniques),
         effort_(techniques_.packing),
@@ -130,8 +134,8 @@ class Attempt {
       std::transform(boundary_->begin(), boundary_->end(), entry.begin(),
                      [](const auto& offset) { return offset.has_value(); });
     else if (techniques_.wrap)
-      return plan::choose_evictions(liveness, space, all_entries(liveness), WindowEnds::kFree);
-    return plan::choose_evictions(liveness, space, entry, WindowEnds::kFixed);
+      return plan::choose_evictions(liveness, space, all_entries(liveness), WindowEnds::kFree, overhead_);
+    return plan::choose_evictions(liveness, space, entry, WindowEnds::kFixed, overhead_);
   }
 
   void fix_boundary(std::vector<Interval>& intervals) const {
@@ -152,6 +156,7 @@ class Attempt {
 
   const Groundwork& groundwork_;
   const Boundary* boundary_;  // null: whatever is best
+  std::uint64_t overhead_;
   Machine machine_;
   const Techniques& techniques_;
   PackingEffort effort_;  // what is left of it
@@ -198,8 +203,27 @@ class PagesPlanner final : public Planner {
     }
   }
 
+  /// Whether what transfers cost compute matters more than their bytes shows in the time of the whole only.
   static std::optional<Attempt::Rows> search(const Groundwork& groundwork, const Boundary* boundary) {
-    Attempt attempt(groundwork, boundary);
+    std::optional<Attempt::Rows> best;
+    const std::uint64_t overhead = overhead_of(groundwork.problem.machine);
+    for (const std::uint64_t times : kOverheads) {
+      if (times != 0 && (overhead == 0 || !groundwork.problem.options.techniques.larger_first)) break;
+      auto rows = search_with(groundwork, boundary, times * overhead);
+      if (rows && (!best || rows->step < best->step)) best = std::move(rows);
+    }
+    return best;
+  }
+
+  /// As many bytes cost both links as long as handling a page-out and a page-in takes.
+  static std::uint64_t overhead_of(const Machine& machine) {
+    const auto handling = std::chrono::duration<double>(machine.out.handling + machine.in.handling).count();
+    return static_cast<std::uint64_t>(handling / (1 / machine.out.fastest() + 1 / machine.in.fastest()));
+  }
+
+  static std::optional<Attempt::Rows> search_with(const Groundwork& groundwork, const Boundary* boundary,
+                                                  std::uint64_t overhead) {
+    Attempt attempt(groundwork, boundary, overhead);
     const std::uint64_t space = groundwork.space();
     const std::uint64_t least = (groundwork.liveness.floor() - groundwork.liveness.slab()).count();
     std::optional<Attempt::Rows> best;

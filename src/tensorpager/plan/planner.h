@@ -23,6 +23,7 @@ struct Techniques {
   bool prefetch = true;         // else a page-in is submitted where it is needed
   bool tails = true;            // packing keeps blocks for the time that their page-outs take
   bool wrap = true;             // storages may be resident at the window's ends
+  bool larger_first = true;     // larger storages go first, where handling each transfer takes of compute
   bool feedback = true;         // plan for less where packing needs more
   PackingEffort packing = {};
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 #include <span>
+#include <utility>
 
 namespace tensorpager::plan {
 namespace {
@@ -62,6 +63,7 @@ Timing time_rows(const std::vector<Row>& rows, const std::vector<Nanoseconds>& o
   std::vector<Nanoseconds> out_end(page_outs.size());  // of the newest instance of each ticket
   std::vector<Nanoseconds> below_since(storages);      // end of each storage's newest page-out
   Nanoseconds now{0};
+  Nanoseconds owed{0};  // for handling transfers, before the next op
   Nanoseconds in_free{0};
   Nanoseconds out_free{0};
   Timing timing;
@@ -82,9 +84,11 @@ Timing time_rows(const std::vector<Row>& rows, const std::vector<Nanoseconds>& o
           in_free =
               std::max({now, in_free, free_from, below_since[index(row.storage)]}) + machine.in.time_of(row.bytes);
           in_end[i] = in_free;
+          owed += machine.in.handling;
         }
       }
       for (const std::uint32_t i : needed.at(op)) now = std::max(now, in_end[i]);
+      now += std::exchange(owed, Nanoseconds(0));
       timing.starts.push_back(now - window_begin);
       if (op == ops) break;
       now += op_times[op];
@@ -93,6 +97,7 @@ Timing time_rows(const std::vector<Row>& rows, const std::vector<Nanoseconds>& o
         out_free = std::max(now, out_free) + machine.out.time_of(row.bytes);
         out_end[next_out] = out_free;
         below_since[index(row.storage)] = out_free;
+        owed += machine.out.handling;
       }
     }
     timing.step = now - window_begin;

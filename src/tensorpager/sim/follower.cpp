@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <utility>
 
 #include "tensorpager/base/config.h"
 #include "tensorpager/base/errors.h"
@@ -139,6 +140,7 @@ class Follower::State {
       out_free_ = std::max({clock_, out_free_, item.arrives}) + machine_.out.time_of(Bytes(item.bytes));
       busy_until = item.below_from = out_free_;
       item.below = item.version;
+      owed_ += machine_.out.handling;
       ++followed.page_outs;
     }
     ground_->give_back(*item.at, busy_until);
@@ -154,6 +156,7 @@ class Follower::State {
     followed.lost += item.below == item.version ? 0 : 1;
     in_free_ = std::max({clock_, in_free_, item.arrives, item.below_from}) + machine_.in.time_of(Bytes(item.bytes));
     item.arrives = in_free_;
+    owed_ += machine_.in.handling;
   }
 
   // --- rows
@@ -339,7 +342,7 @@ class Follower::State {
     for (const Owner owner : working_set) clock_ = std::max(clock_, items_.at(owner).arrives);
     for (const Owner owner : written) ++items_.at(owner).version;
     note_charged();
-    clock_ += time;
+    clock_ += std::exchange(owed_, Nanoseconds(0)) + time;
     followed.compute += time;
   }
 
@@ -455,6 +458,7 @@ class Follower::State {
   std::uint64_t step_ = 0;
   std::uint32_t op_ = 0;
   Nanoseconds clock_{0};
+  Nanoseconds owed_{0};  // for handling transfers, before the next op
   Nanoseconds out_free_{0};
   Nanoseconds in_free_{0};
 };

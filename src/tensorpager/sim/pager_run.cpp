@@ -92,7 +92,14 @@ PagerRun::~PagerRun() {
 
 pager::Statistics PagerRun::counts() { return parts_->pager.statistics(); }
 
-void PagerRun::run_op(const trace::Trace& window, const trace::Op& op, plan::Prediction& measured) {
+void PagerRun::handle_transfers(Window& result) {
+  const plan::Nanoseconds time = parts_->engine->take_handling();
+  result.handled += time;
+  parts_->clock += time;
+}
+
+void PagerRun::run_op(const trace::Trace& window, const trace::Op& op, Window& result) {
+  plan::Prediction& measured = result.measured;
   pager::Pager& pager = parts_->pager;
   const auto bytes_of = [&](StorageId id) { return window.storages[index(id)].bytes; };
   {
@@ -104,6 +111,7 @@ void PagerRun::run_op(const trace::Trace& window, const trace::Op& op, plan::Pre
       if (Block* block = parts_->block_of(id)) pins.see(*block, Access::kWrite);
     pins.follow(plan::name_hash(op.name));
     pins.admit();
+    handle_transfers(result);
     for (const StorageId id : op.births)
       if (parts_->is_paged(bytes_of(id))) parts_->block_of(id) = &parts_->create(bytes_of(id));
     Block* temporary = parts_->is_paged(op.temporary) ? &pager.create(op.temporary) : nullptr;
@@ -124,7 +132,8 @@ PagerRun::Window PagerRun::run(const trace::Trace& window) {
   const plan::Nanoseconds stalled_in = parts_->engine->stalled_for_page_ins();
   const pager::Statistics before = counts();
   Window result;
-  for (const trace::Op& op : window.ops) run_op(window, op, result.measured);
+  for (const trace::Op& op : window.ops) run_op(window, op, result);
+  handle_transfers(result);
   const pager::Statistics after = counts();
   result.measured.step = parts_->clock - begin;
   result.measured.page_out = Bytes(after.page_out_bytes - before.page_out_bytes);
@@ -133,6 +142,7 @@ PagerRun::Window PagerRun::run(const trace::Trace& window) {
   result.stalled_for_page_ins = parts_->engine->stalled_for_page_ins() - stalled_in;
   result.followed_ops = after.followed_ops - before.followed_ops;
   result.misses = after.plan_misses - before.plan_misses;
+  result.ops_as_planned = after.ops_as_planned - before.ops_as_planned;
   result.ends_in_step = parts_->cursor.position() == 0;
   return result;
 }

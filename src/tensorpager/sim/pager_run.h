@@ -27,9 +27,11 @@ class PagerRun {
     plan::Prediction measured;  // to compare with what the plan promises
     plan::Nanoseconds stalled_for_page_outs{0};
     plan::Nanoseconds stalled_for_page_ins{0};
+    plan::Nanoseconds handled{0};  // transfers
     std::uint64_t followed_ops = 0;
     std::uint64_t misses = 0;
-    bool ends_in_step = false;  // the plan's next op is the window's first
+    std::uint64_t ops_as_planned = 0;  // of the pager's account: as many bytes resident as planned
+    bool ends_in_step = false;         // the plan's next op is the window's first
   };
   /// Runs the planned window, or another that begins and ends with the same storages; those of the plan's trace have
   /// the same numbers there. Throws OverBudget where an op does not fit.
@@ -39,7 +41,8 @@ class PagerRun {
 
  private:
   struct Parts;
-  void run_op(const trace::Trace& window, const trace::Op& op, plan::Prediction& measured);
+  void run_op(const trace::Trace& window, const trace::Op& op, Window& result);
+  void handle_transfers(Window& result);
 
   std::unique_ptr<Parts> parts_;
 };

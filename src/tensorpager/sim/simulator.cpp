@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <deque>
 #include <unordered_map>
+#include <utility>
 
 namespace tensorpager::sim {
 namespace {
@@ -89,6 +90,7 @@ class VirtualMachine {
       outcome_ = {};
       const Nanoseconds begin = clock_;
       for (const Action& action : actions) execute(action);
+      handle_transfers();
       outcome_.measured.step = clock_ - begin;
     }
     return std::move(outcome_);
@@ -118,6 +120,7 @@ class VirtualMachine {
         return;
       case ActionKind::kPageIn:
         outcome_.measured.page_in += row.bytes;
+        owed_ += machine_.in.handling;
         arrives_[action.row] = in_.submit(row.bytes, std::max({clock_, below_from_[row.storage], block_free_from_}));
         return;
       case ActionKind::kNeed:
@@ -129,6 +132,7 @@ class VirtualMachine {
         return;
       case ActionKind::kPageOut:
         outcome_.measured.page_out += row.bytes;
+        owed_ += machine_.out.handling;
         below_from_[row.storage] = out_.submit(row.bytes, clock_);
         under_way_.push_back({action.row, below_from_[row.storage]});
         return;
@@ -149,7 +153,13 @@ class VirtualMachine {
     }
   }
 
+  void handle_transfers() {
+    outcome_.handled += owed_;
+    clock_ += std::exchange(owed_, Nanoseconds(0));
+  }
+
   void run_op(std::uint32_t op) {
+    handle_transfers();
     plan::Prediction& measured = outcome_.measured;
     measured.curve.push_back(charged_);
     measured.peak = std::max(measured.peak, charged_);
@@ -164,6 +174,7 @@ class VirtualMachine {
   LinkQueue out_;
   LinkQueue in_;
   Nanoseconds clock_{0};
+  Nanoseconds owed_{0};             // for handling transfers, before the next op
   Nanoseconds block_free_from_{0};  // of the row that begins, by its wait
   Bytes charged_;
   std::unordered_map<std::uint32_t, std::uint32_t> row_of_ticket_;

@@ -16,9 +16,10 @@
 namespace tensorpager::sim {
 
 struct Outcome {
-  plan::Prediction measured;        // to compare with what the plan promises
-  std::vector<plan::Stall> stalls;  // by op
-  std::chrono::nanoseconds stalled() const { return measured.step - measured.compute; }
+  plan::Prediction measured;            // to compare with what the plan promises
+  std::vector<plan::Stall> stalls;      // by op
+  std::chrono::nanoseconds handled{0};  // time that transfers cost who computes
+  std::chrono::nanoseconds stalled() const { return measured.step - measured.compute - handled; }
 };
 
 /// The plan must be valid for the trace.

@@ -12,6 +12,7 @@ Ticket VirtualEngine::submit(std::size_t direction, Bytes bytes, Nanoseconds rea
   const plan::Link& link = direction == kOut ? machine_.out : machine_.in;
   Nanoseconds& free_from = link_free_from_[direction];
   free_from = std::max({clock_, free_from, ready}) + link.time_of(bytes);
+  handling_ += link.handling;
   ends_.push_back(free_from);
   directions_.push_back(static_cast<std::uint8_t>(direction));
   return {ends_.size()};
@@ -43,6 +44,7 @@ void VirtualEngine::wait(Ticket ticket) {
 void VirtualEngine::forget() {
   std::ranges::fill(link_free_from_, Nanoseconds(0));
   std::ranges::fill(stalled_, Nanoseconds(0));
+  handling_ = Nanoseconds(0);
 }
 
 }  // namespace tensorpager::sim

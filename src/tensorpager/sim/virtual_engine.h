@@ -2,6 +2,7 @@
 // link says, transfers of a direction follow each other, and waiting costs no time but the clock's.
 #pragma once
 
+#include <utility>
 #include <vector>
 
 #include "tensorpager/plan/machine.h"
@@ -32,6 +33,8 @@ class VirtualEngine final : public transfer::Engine {
   base::Bytes reserved() const override { return reserved_; }
   std::string name() const override { return "virtual"; }
 
+  /// What handling the transfers submitted since the last call costs who runs ops.
+  Nanoseconds take_handling() { return std::exchange(handling_, Nanoseconds(0)); }
   /// Both links are idle, and nothing is under way.
   void forget();
   /// Time that the clock was moved on by waits for page-outs, and for page-ins.
@@ -50,6 +53,7 @@ class VirtualEngine final : public transfer::Engine {
   base::Bytes reserved_;
   Nanoseconds link_free_from_[2] = {};
   Nanoseconds stalled_[2] = {};
+  Nanoseconds handling_{0};
   std::vector<Nanoseconds> ends_;  // by ticket - 1, of both directions
   std::vector<std::uint8_t> directions_;
 };

@@ -29,6 +29,8 @@ Recorder::Ticket Recorder::append(const base::OpFacts& facts) {
 
 Recorder::Ticket Recorder::op_begins(const base::OpFacts& facts, std::span<const base::Touch> touched) noexcept {
   const std::lock_guard lock(mutex_);
+  op_time_ += facts.before;
+  if (!ops_.empty()) ops_.back().time += facts.before;
   const Ticket ticket = append(facts);
   ops_.back().touched.assign(touched.begin(), touched.end());
   ops_.back().arguments = touched.size();
@@ -46,7 +48,7 @@ void Recorder::op_ends(Ticket ticket, std::chrono::nanoseconds took) noexcept {
   Op* op = find(ticket);
   if (op == nullptr) return;
   settle_temporaries(*op, ticket);
-  op->time = took;
+  op->time += took;
   op->slab = slab_;
   op->open = false;
   const bool is_empty = op->touched.empty() && op->births.empty() && op->deaths.empty() && op->temporary == Bytes(0);

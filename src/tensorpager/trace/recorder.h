@@ -1,7 +1,7 @@
 // Turns what happens in a session into a stream of ops, in the order in which ops began.
 //
 // - An op that touches, makes and frees no block is none of the stream: its time is added to the op before it. So
-//   metadata, logging and loops over small tensors leave no mark.
+//   metadata, logging and loops over small tensors leave no mark. So is what the program does between two ops.
 // - What an op's kernel calls in turn is part of the op. A block that an op makes and that dies before the op ends is
 //   temporary: of these only the largest sum at one time is kept.
 // - A block that is born outside any op is born by an op of its own, `outside`.
@@ -40,7 +40,7 @@ class Recorder final : public base::EventSink {
 
   /// From now on, if that is more than before.
   void keep(std::size_t most_ops) noexcept;
-  /// In the kernels of all ops so far.
+  /// In the kernels of all ops so far, and between them.
   std::chrono::nanoseconds op_time() const;
   /// The ops so far that have ended, up to the first that has not.
   Stream stream() const;

@@ -82,10 +82,15 @@ class Engine {
   virtual void after_fork(bool in_child) = 0;
 
   virtual base::Bytes reserved() const = 0;  // bytes in slots now
-  /// What transfers so far reached, each direction by itself; 0 where there was none, or nobody measures.
+  /// A transfer of n bytes took latency + n / bytes_per_second, as well as so little says it.
+  struct Rate {
+    double bytes_per_second = 0;  // 0: there was none, or nobody measures
+    double latency = 0;           // seconds
+  };
+  /// What transfers so far reached, each direction by itself.
   struct Rates {
-    double out = 0;  // bytes per second
-    double in = 0;
+    Rate out;
+    Rate in;
   };
   virtual Rates rates() const { return {}; }
   virtual std::string name() const = 0;  // for people: "file in /tmp", "RAM"

@@ -35,7 +35,7 @@ QueuedEngine::~QueuedEngine() {
     const std::lock_guard lock(shared_->mutex);
     shared_->closing = true;
   }
-  shared_->changed.notify_all();
+  for (std::condition_variable& one : shared_->has_work) one.notify_all();
   for (std::thread& worker : shared_->workers)
     if (worker.joinable()) worker.join();
 }
@@ -59,13 +59,14 @@ Ticket QueuedEngine::submit_page_in_after(Ticket page_out, const Slot& slot, Byt
 Ticket QueuedEngine::submit(std::size_t direction, Job job) {
   start();
   job.ticket = ticket_of(submitted_[direction] + 1, direction);
+  job.submitted = Clock::now();
   const Ticket ticket{job.ticket};
   {
     const std::lock_guard lock(shared_->mutex);
     shared_->queue[direction].push_back(job);
   }
   ++submitted_[direction];
-  shared_->changed.notify_all();
+  shared_->has_work[direction].notify_one();
   return ticket;
 }
 
@@ -90,7 +91,7 @@ void QueuedEngine::start() {
 void QueuedEngine::work(Shared& shared, std::size_t direction) {
   std::unique_lock lock(shared.mutex);
   for (;;) {
-    shared.changed.wait(
+    shared.has_work[direction].wait(
         lock, [&] { return shared.may_begin(direction) || (shared.closing && shared.queue[direction].empty()); });
     if (shared.queue[direction].empty()) return;
     run_first(shared, direction, lock);
@@ -122,13 +123,17 @@ void QueuedEngine::run_first(Shared& shared, std::size_t direction, std::unique_
     std::this_thread::sleep_until(free_from);
     lock.lock();
     shared.busy[direction] = false;
-    shared.moved[direction] += static_cast<double>(bytes.count());
-    shared.seconds[direction] += std::chrono::duration<double>(Clock::now() - begin).count();
+    // From when it could have begun: its thread's waking is part of it.
+    const Clock::time_point from = job.after != 0 ? begin : std::max(job.submitted, shared.idle_from[direction]);
+    const Clock::time_point end = shared.idle_from[direction] = Clock::now();
+    shared.times[direction].add(bytes, std::chrono::duration<double>(end - std::min(from, begin)).count());
   }
   if (failure && !shared.queue[direction].front().cancelled) shared.failures.emplace(job.ticket, failure);
   shared.queue[direction].pop_front();
   shared.done[direction] = job.ticket;
-  shared.changed.notify_all();
+  shared.finished.notify_all();
+  for (const std::size_t i : {kOut, kIn})
+    if (shared.may_begin(i)) shared.has_work[i].notify_one();
 }
 
 void QueuedEngine::transfer(std::size_t direction, const Job& job) {
@@ -145,7 +150,7 @@ void QueuedEngine::wait(Ticket ticket) {
     if (shared_->may_begin(direction))
       run_first(*shared_, direction, lock);
     else
-      shared_->changed.wait(lock);
+      shared_->finished.wait(lock);
   }
   const auto failure = shared_->failures.extract(ticket.number);
   if (failure) std::rethrow_exception(failure.mapped());
@@ -167,22 +172,19 @@ bool QueuedEngine::cancel(Ticket ticket) noexcept {
     if (&job != &queue.front() || !shared_->busy[direction]) return true;
     break;
   }
-  shared_->changed.wait(lock, [&] { return shared_->done[direction] >= ticket.number; });
+  shared_->finished.wait(lock, [&] { return shared_->done[direction] >= ticket.number; });
   shared_->failures.erase(ticket.number);
   return false;
 }
 
 Engine::Rates QueuedEngine::rates() const {
   const std::lock_guard lock(shared_->mutex);
-  const auto rate = [&](std::size_t direction) {
-    return shared_->seconds[direction] > 0 ? shared_->moved[direction] / shared_->seconds[direction] : 0;
-  };
-  return {.out = rate(kOut), .in = rate(kIn)};
+  return {.out = shared_->times[kOut].fit(), .in = shared_->times[kIn].fit()};
 }
 
 void QueuedEngine::before_fork() {
   std::unique_lock lock(shared_->mutex);
-  shared_->changed.wait(lock, [&] { return shared_->queue[kOut].empty() && shared_->queue[kIn].empty(); });
+  shared_->finished.wait(lock, [&] { return shared_->queue[kOut].empty() && shared_->queue[kIn].empty(); });
   static_cast<void>(lock.release());  // nobody is half way through anything in the child
   tier_->before_fork();
 }

@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "tensorpager/transfer/engine.h"
+#include "tensorpager/transfer/transfer_times.h"
 
 namespace tensorpager::transfer {
 
@@ -49,19 +50,21 @@ class QueuedEngine final : public Engine {
     base::Bytes at = {};
     std::uint64_t after = 0;  // ticket of a page-out; 0: none
     bool cancelled = false;
+    std::chrono::steady_clock::time_point submitted = {};
   };
   /// Everything that threads share. In a forked child a new one takes its place: the old one's mutex and threads belong
   /// to the parent.
   struct Shared {
     std::mutex mutex;
-    std::condition_variable changed;
-    std::deque<Job> queue[2];  // by direction; the first is under way if `busy`
+    std::condition_variable has_work[2];  // by direction: there may be a job that may begin, or it is closing
+    std::condition_variable finished;     // a job, of either direction
+    std::deque<Job> queue[2];             // by direction; the first is under way if `busy`
     bool busy[2] = {};
     std::uint64_t done[2] = {};                            // the newest ticket that is finished, and so all before it
     std::map<std::uint64_t, std::exception_ptr> failures;  // of tickets nobody asked for yet
     std::chrono::steady_clock::time_point link_free_from[2];  // of whoever is busy
-    double moved[2] = {};                                     // bytes
-    double seconds[2] = {};                                   // of transfers
+    TransferTimes times[2];
+    std::chrono::steady_clock::time_point idle_from[2];  // when the last transfer was done
     bool closing = false;
     std::thread workers[2];
 

@@ -1,0 +1,42 @@
+// How long transfers of one direction took, and the line through that by least squares: a latency and a rate.
+#pragma once
+
+#include "tensorpager/base/bytes.h"
+#include "tensorpager/transfer/engine.h"
+
+namespace tensorpager::transfer {
+
+class TransferTimes {
+ public:
+  void add(base::Bytes bytes, double seconds) {
+    const auto size = static_cast<double>(bytes.count());
+    count_ += 1;
+    bytes_ += size;
+    seconds_ += seconds;
+    squares_ += size * size;
+    products_ += size * seconds;
+  }
+
+  /// All is put down to the rate where sizes say nothing about the rest: where all are alike, or larger ones were not
+  /// slower.
+  Engine::Rate fit() const {
+    if (seconds_ <= 0) return {};
+    const double spread = count_ * squares_ - bytes_ * bytes_;
+    const double slope =
+        spread > kLeastSpread * bytes_ * bytes_ ? (count_ * products_ - bytes_ * seconds_) / spread : 0;
+    const double latency = (seconds_ - slope * bytes_) / count_;
+    if (slope <= 0 || latency <= 0) return {.bytes_per_second = bytes_ / seconds_};
+    return {.bytes_per_second = 1 / slope, .latency = latency};
+  }
+
+ private:
+  static constexpr double kLeastSpread = 0.01;  // variance of sizes, over their mean squared
+
+  double count_ = 0;
+  double bytes_ = 0;
+  double seconds_ = 0;
+  double squares_ = 0;
+  double products_ = 0;
+};
+
+}  // namespace tensorpager::transfer
