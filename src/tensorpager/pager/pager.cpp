@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <new>
-#include <optional>
 #include <utility>
 
 #include "tensorpager/arena/mappings.h"
@@ -102,7 +101,7 @@ Block& Pager::create_once(Bytes size) {
   const bool held = holder != nullptr && holder->keeps_temporaries();
   base::EventSink* const sink = this->sink();
   {
-    std::optional<PagingTime> paging(std::in_place, sink != nullptr);
+    PagingTime paging(sink != nullptr);
     const Lock lock(*this);
     const bool is_followed = is_told_to_source();
     // What comes from outside any op is an op of the trace by itself.
@@ -110,7 +109,7 @@ Block& Pager::create_once(Bytes size) {
     make_place({.bytes = block->charged,
                 .keep_whole = holder != nullptr ? holder->expected_room() : Bytes(0),
                 .at = is_followed && is_placed_ ? source_->place_of_birth(block->size, block->charged) : std::nullopt});
-    paging.reset();
+    paging.end();
     block->number = ++births_;
     block->data = binding_.acquire(block->charged, ledger_.pool_allowance(block->charged));
     settle_pool();

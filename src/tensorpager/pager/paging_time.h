@@ -12,15 +12,19 @@ class PagingTime {
   explicit PagingTime(bool counts) : counts_(counts) {
     if (counts_) begin_ = std::chrono::steady_clock::now();
   }
-  ~PagingTime() {
-    if (counts_) t_state.paging += std::chrono::steady_clock::now() - begin_;
-  }
+  ~PagingTime() { end(); }
   PagingTime(const PagingTime&) = delete;
   PagingTime& operator=(const PagingTime&) = delete;
 
+  /// What comes now is the op's own.
+  void end() {
+    if (counts_) t_state.paging += std::chrono::steady_clock::now() - begin_;
+    counts_ = false;
+  }
+
  private:
-  const bool counts_;
-  std::chrono::steady_clock::time_point begin_;
+  bool counts_;
+  std::chrono::steady_clock::time_point begin_ = {};
 };
 
 }  // namespace tensorpager::pager
