@@ -73,6 +73,7 @@ TEST(Machine, NamedOnesHaveTheirStatedRates) {
 
 TEST(MachineIo, WritesWhatItReads) {
   EXPECT_EQ(write_machine(parse(write_machine(parse(kByHand)))), write_machine(parse(kByHand)));
+  EXPECT_EQ(parse(write_machine(parse(kByHand))).in.handling, 7ns);
   for (const std::string& name : machine_names()) {
     const std::string text = write_machine(named_machine(name));
     EXPECT_EQ(write_machine(parse(text)), text);

@@ -57,7 +57,7 @@ TEST(Simulator, ShowsWhatAPersonWorksOutByHand) {
   EXPECT_EQ(outcome.stalls[1].cause, plan::Stall::Cause::kPageIn);
 }
 
-// The page-out is handled before the next op, after the wait, and the page-in before the op that needs it.
+// The page-out is handled before the next op, after the wait, and the page-in before the op at which it is submitted.
 TEST(Simulator, HandlesTransfersWhereOpsBegin) {
   Example example;
   example.machine.out.handling = 1us;

@@ -55,6 +55,21 @@ TEST(Recorder, KeepsWhatAnOpReadsWritesMakesAndFrees) {
   EXPECT_EQ(stream.storages[0].died, StreamStorage::kNever);
 }
 
+TEST(Recorder, AddsWhatTheProgramDoesBetweenTwoOpsToTheFirst) {
+  Events events;
+  const auto weight = events.born();
+  const std::vector<Touch> touched = {{weight, false}};
+  events.run("mm", touched);
+  const auto small = events.recorder.op_begins({.name = "size", .before = 20us}, {});
+  events.end(small);
+  events.end(events.recorder.op_begins({.name = "add", .before = 300us}, touched));
+  const Stream stream = events.recorder.stream();
+  ASSERT_EQ(names(stream), (std::vector<std::string>{"outside", "mm", "add"}));
+  EXPECT_EQ(stream.ops[1].time, 322us);  // its own, the small op's, and those before that and the next
+  EXPECT_EQ(stream.ops[2].time, 1us);
+  EXPECT_EQ(events.recorder.op_time(), 323us);
+}
+
 // first   |--------|
 // second      |--------|      the largest sum is that of first and second
 // third                  |--|

@@ -1,7 +1,8 @@
 // Turns what happens in a session into a stream of ops, in the order in which ops began.
 //
 // - An op that touches, makes and frees no block is none of the stream: its time is added to the op before it. So
-//   metadata, logging and loops over small tensors leave no mark. So is what the program does between two ops.
+//   metadata, logging and loops over small tensors leave no mark. What the program does between two ops
+//   is added likewise.
 // - What an op's kernel calls in turn is part of the op. A block that an op makes and that dies before the op ends is
 //   temporary: of these only the largest sum at one time is kept.
 // - A block that is born outside any op is born by an op of its own, `outside`.
