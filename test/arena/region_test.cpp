@@ -42,6 +42,29 @@ TEST(Region, FillsTheSmallestGapFromItsHighEnd) {
   EXPECT_EQ(region.find_gap(units(1), kGranule, Fit::kLowest), at(0));
 }
 
+TEST(Region, FindsTheHighestPlaceWithinBounds) {
+  // ..AA...BB.
+  const Region region = region_with({{2, 2}, {7, 2}});
+  EXPECT_EQ(region.find_gap_within(0, at(10), units(1)), at(9));
+  EXPECT_EQ(region.find_gap_within(0, at(10), units(2)), at(5));
+  EXPECT_EQ(region.find_gap_within(0, at(6), units(2)), at(4));
+  EXPECT_EQ(region.find_gap_within(0, at(5), units(2)), at(0));
+  EXPECT_EQ(region.find_gap_within(at(1), at(5), units(2)), std::nullopt);
+  EXPECT_EQ(region.find_gap_within(at(5), at(7), units(2)), at(5));
+  EXPECT_EQ(region.find_gap_within(0, at(10), units(4)), std::nullopt);
+}
+
+TEST(Region, NamesWhatIsTakenOfARange) {
+  // ..AA...BB.
+  const Region region = region_with({{2, 2}, {7, 2}});
+  using Pieces = std::vector<std::uint64_t>;
+  EXPECT_EQ(region.pieces_in(at(0), units(10)), (Pieces{at(2), at(7)}));
+  EXPECT_EQ(region.pieces_in(at(3), units(1)), Pieces{at(2)});
+  EXPECT_EQ(region.pieces_in(at(3), units(5)), (Pieces{at(2), at(7)}));
+  EXPECT_EQ(region.pieces_in(at(4), units(3)), Pieces());
+  EXPECT_EQ(region.pieces_in(at(0), units(2)), Pieces());
+}
+
 TEST(Region, AlignsWhereItIsAsked) {
   // .A........
   const Region region = region_with({{1, 1}});

@@ -64,6 +64,24 @@ std::optional<std::uint64_t> Region::find_gap_above(std::uint64_t least, Bytes s
   return std::nullopt;
 }
 
+std::optional<std::uint64_t> Region::find_gap_within(std::uint64_t begin, std::uint64_t end, Bytes size) const {
+  for (auto gap = gaps_.lower_bound(end); gap != gaps_.begin();) {
+    --gap;
+    const std::uint64_t gap_begin = std::max(gap->first, begin), gap_end = std::min(gap->second, end);
+    if (gap_begin + size.count() <= gap_end) return (gap_end - size.count()) / granule_.count() * granule_.count();
+    if (gap->first <= begin) break;
+  }
+  return std::nullopt;
+}
+
+std::vector<std::uint64_t> Region::pieces_in(std::uint64_t begin, Bytes size) const {
+  std::vector<std::uint64_t> pieces;
+  auto piece = taken_.upper_bound(begin);
+  if (piece != taken_.begin() && std::prev(piece)->first + std::prev(piece)->second > begin) --piece;
+  for (; piece != taken_.end() && piece->first < begin + size.count(); ++piece) pieces.push_back(piece->first);
+  return pieces;
+}
+
 void Region::take(std::uint64_t offset, Bytes size) {
   auto gap = gaps_.upper_bound(offset);
   TENSORPAGER_CHECK(gap != gaps_.begin());

@@ -40,6 +40,10 @@ class Region {
   /// The offset of a gap of `size` bytes, of the kinds kLowest and kSmallest; nothing where no gap holds them.
   /// `alignment` is a power of two, at least the granule.
   std::optional<std::uint64_t> find_gap(base::Bytes size, base::Bytes alignment, Fit fit) const;
+  /// The highest place for `size` bytes, a multiple of the granule, within [begin, end); nothing where there is none.
+  std::optional<std::uint64_t> find_gap_within(std::uint64_t begin, std::uint64_t end, base::Bytes size) const;
+  /// The offsets of what is taken of [begin, begin + size).
+  std::vector<std::uint64_t> pieces_in(std::uint64_t begin, base::Bytes size) const;
   /// Takes free bytes; it is a bug if they are not.
   void take(std::uint64_t offset, base::Bytes size);
   /// Gives back what was taken there. Any other offset is a bug and fails a check.

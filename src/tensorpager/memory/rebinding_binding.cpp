@@ -27,6 +27,9 @@ constexpr int kPoison = 0xFF;  // NaN as a float, -1 as an index
 /// A dirty block must be written below before it can go, and both kinds must be read back.
 constexpr double kDirtyCost = 2, kCleanCost = 1;
 
+/// Null: a slab chunk, or a page-in under way.
+bool can_leave(const Block* block) { return block != nullptr && !block->is_absent() && !block->is_pinned(); }
+
 }  // namespace
 
 RebindingBinding::RebindingBinding(arena::AddressSpace& space, Holders& holders)
@@ -58,15 +61,50 @@ Block* RebindingBinding::block_at(std::uint64_t offset) const {
 arena::Region::Cost RebindingBinding::cost(std::uint64_t now) const {
   // What eviction moves, over how long the block was not used: what it is likely to cost per op.
   return [this, now](std::uint64_t offset, Bytes size) -> std::optional<double> {
-    const Block* block = block_at(offset);  // none: a slab chunk, or a page-in under way
-    if (block == nullptr || block->is_absent() || block->is_pinned()) return std::nullopt;
+    const Block* block = block_at(offset);
+    if (!can_leave(block)) return std::nullopt;
     const std::uint64_t last_use = std::min(now, block->last_use.load(std::memory_order_relaxed));
     const double moved = static_cast<double>(size.count()) * (block->is_clean() ? kCleanCost : kDirtyCost);
     return moved / static_cast<double>(now - last_use + 1);
   };
 }
 
+/// Nothing where it reaches beyond the arena.
+std::optional<std::uint64_t> RebindingBinding::place_in_arena(const pager::PlannedPlace& place) const {
+  const std::uint64_t end = place.offset + place.bytes.count();
+  return end <= region_.limit().count() ? std::optional(region_.limit().count() - end) : std::nullopt;
+}
+
+std::optional<std::vector<Block*>> RebindingBinding::in_the_way_at(std::uint64_t offset, Bytes bytes) const {
+  std::vector<Block*> blocks;
+  for (const std::uint64_t piece : region_.pieces_in(offset, bytes)) {
+    Block* block = block_at(piece);
+    if (!can_leave(block)) return std::nullopt;
+    blocks.push_back(block);
+  }
+  return blocks;
+}
+
+bool RebindingBinding::can_clear(const pager::PlannedPlace& place) const {
+  const auto offset = place_in_arena(place);
+  return offset && in_the_way_at(*offset, place.bytes);
+}
+
 std::optional<std::vector<Block*>> RebindingBinding::in_the_way(const pager::Wanted& wanted, std::uint64_t now) {
+  // Where something that cannot leave is in the way it goes elsewhere, as a block that no plan knows.
+  if (const auto at = wanted.at ? place_in_arena({*wanted.at, wanted.bytes}) : std::nullopt) {
+    if (auto blocks = in_the_way_at(*at, wanted.bytes)) {
+      next_place_ = *at;
+      return blocks;
+    }
+  }
+  if (planned_ > Bytes(0) && !wanted.is_slab && wanted.keep_whole == Bytes(0)) {
+    const std::uint64_t end = (region_.limit() - std::min(planned_, region_.limit())).count();
+    if (const auto gap = region_.find_gap_within(0, end, wanted.bytes)) {
+      next_place_ = *gap;
+      return std::vector<Block*>();
+    }
+  }
   const Bytes alignment = wanted.is_slab ? wanted.bytes : base::kPage;
   Fit fit = wanted.is_slab ? Fit::kLowest : Fit::kSmallest;
   if (const auto gap = region_.find_gap(wanted.bytes, alignment, fit)) {

@@ -2,6 +2,8 @@
 // elsewhere, so whatever the program finds it by (a storage) is told its new address. What CUDA will use; on the CPU it
 // proves, with real numerics, that everything the program does goes through ops and guarded accessors.
 //
+// Slabs are at the arena's low end, and what plans say of places is counted from its high end.
+//
 // A block can be evicted once a storage has claimed it. Until then its address is all that anybody knows of it: scratch
 // memory, or a tensor that its op has not returned yet.
 #pragma once
@@ -55,6 +57,8 @@ class RebindingBinding final : public pager::Binding {
   bool is_placed() const override { return true; }
   std::vector<pager::Block*> set_limit(base::Bytes budget) override;
   std::optional<std::vector<pager::Block*>> in_the_way(const pager::Wanted& wanted, std::uint64_t now) override;
+  void keep_for_plans(base::Bytes space) override { planned_ = space; }
+  bool can_clear(const pager::PlannedPlace& place) const override;
   bool has_gap(base::Bytes bytes) const override { return region_.has_gap(bytes, base::kPage); }
   Gathering plan_gathering(std::span<pager::Block* const> movable) override;
   void gather(const Gathering& gathering) override;
@@ -66,6 +70,8 @@ class RebindingBinding final : public pager::Binding {
  private:
   pager::Block* block_at(std::uint64_t offset) const;
   arena::Region::Cost cost(std::uint64_t now) const;
+  std::optional<std::uint64_t> place_in_arena(const pager::PlannedPlace& place) const;
+  std::optional<std::vector<pager::Block*>> in_the_way_at(std::uint64_t offset, base::Bytes bytes) const;
   void open(std::uint64_t begin, std::uint64_t end);
   std::byte* take_place(base::Bytes size);
   void give_back(std::byte* at);
@@ -79,6 +85,7 @@ class RebindingBinding final : public pager::Binding {
   std::vector<bool> is_open_;  // accessible, in steps of so many bytes from base_
   arena::Region region_{base::kPage};
   base::Bytes slabs_;             // in chunks, which gather at the low end as far as they can
+  base::Bytes planned_;           // at the high end, for what plans place
   std::uint64_t next_place_ = 0;  // found by in_the_way
   bool poison_ = false;
   std::uint64_t system_calls_ = 0;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tensorpager/base/bytes.h"
+#include "tensorpager/pager/binding.h"
 #include "tensorpager/pager/block.h"
 #include "tensorpager/plan/agenda.h"
 
@@ -18,7 +19,7 @@ namespace tensorpager::pager {
 struct Action {
   enum class Kind : std::uint8_t {
     kPageOut,      // the copy is submitted; what is clean leaves at once
-    kAwait,        // compute waits until the block, which was paged out, has left; it may be dead by now
+    kAwait,        // compute waits until the block of this number, which was paged out, has left; it may be dead by now
     kAwaitQueued,  // the next page-in waits until then, in its queue
     kPageIn,       // submitted, in this order
     kNeed,         // compute waits until the block has come
@@ -26,6 +27,7 @@ struct Action {
   Kind kind;
   Block* block;
   std::uint64_t offset = 0;  // where a page-in goes, if the binding places blocks
+  std::uint64_t number = 0;  // of the block that is awaited: another may be where it was
 
   friend bool operator==(const Action&, const Action&) = default;
 };
@@ -45,6 +47,12 @@ class ActionSource {
 
   /// Where a block that the op under way makes is to be; nothing where it is unknown.
   virtual std::optional<std::uint64_t> place_of_birth(base::Bytes size, base::Bytes charged) = 0;
+  /// Where all that the op under way makes is to be, as far as it is known.
+  virtual void places_of_births(std::vector<PlannedPlace>& places) const = 0;
+  /// Where a block is to be that is resident now, or comes; nothing where it is unknown.
+  virtual std::optional<std::uint64_t> place_of(const Block& block) const = 0;
+  /// All these places are below this.
+  virtual base::Bytes planned_space() const = 0;
   /// Ops until the block is used; nothing where it is unknown.
   virtual std::optional<std::uint64_t> next_use(const Block& block) const = 0;
 

@@ -16,6 +16,12 @@
 
 namespace tensorpager::pager {
 
+/// Where a plan has a block. Its offsets are the plan's: a binding lays them out in its arena as it likes.
+struct PlannedPlace {
+  std::uint64_t offset;
+  base::Bytes bytes;
+};
+
 /// A place that is wanted in the arena. `keep_whole`: what the op under way is likely to create besides, which should
 /// find a place after this.
 struct Wanted {
@@ -82,6 +88,13 @@ class Binding {
   virtual std::optional<std::vector<Block*>> in_the_way(const Wanted& wanted, std::uint64_t now) {
     static_cast<void>(wanted), static_cast<void>(now);
     return std::vector<Block*>();
+  }
+  /// Plans put their blocks into so much of the arena from now on; what no plan knows goes elsewhere where it can.
+  virtual void keep_for_plans(base::Bytes space) { static_cast<void>(space); }
+  /// Whether all that is in a planned place, if anything is, can leave it.
+  virtual bool can_clear(const PlannedPlace& place) const {
+    static_cast<void>(place);
+    return true;
   }
   /// Whether a gap of so many bytes is there now.
   virtual bool has_gap(base::Bytes bytes) const {

@@ -24,6 +24,8 @@ void Pager::follow(ActionSource* source, const Prepare& prepare) {
   source_ = source;
   follower_ = source != nullptr ? &t_state : nullptr;
   page_ins_.clear();
+  left_early_.clear();
+  binding_.keep_for_plans(source != nullptr ? source->planned_space() : base::Bytes(0));
   is_followed_.store(source != nullptr, std::memory_order_relaxed);
 }
 
@@ -81,10 +83,12 @@ void Pager::execute(const Action& action) {
   Block& block = *action.block;  // dead, perhaps, where it is awaited
   switch (action.kind) {
     case Action::Kind::kPageOut:
+      forget_page_ins(block);  // an op that needed it was faster
       if (give_up(block) && !block.copying) finish(block);
       return;
     case Action::Kind::kAwait:
-      if (Block* leaving = find_leaving(action.block)) finish(*leaving);
+      forget_left_early(action.number);
+      if (Block* leaving = find_leaving(action.number)) finish(*leaving);
       return;
     case Action::Kind::kAwaitQueued:
       page_ins_.push_back(action);
@@ -102,10 +106,12 @@ void Pager::execute(const Action& action) {
 /// Blocks that are charged. A page-in counts from when it is asked for, and what it waits for no longer.
 base::Bytes Pager::resident_by_plan() const noexcept {
   base::Bytes bytes = ledger_.resident() - ledger_.slabs();
+  for (const LeftEarly& one : left_early_) bytes += one.bytes;
   for (const Action& action : page_ins_) {
     if (action.kind == Action::Kind::kPageIn) {
-      if (action.block->is_absent() && !action.block->arriving) bytes += action.block->charged;
-    } else if (const Block* const leaving = find_leaving(action.block)) {
+      const bool is_twice = action.block->leaving;
+      if (is_twice || (action.block->is_absent() && !action.block->arriving)) bytes += action.block->charged;
+    } else if (const Block* const leaving = find_leaving(action.number)) {
       bytes -= leaving->charged;
     }
   }
@@ -127,8 +133,11 @@ void Pager::submit_page_ins() {
     const Action& action = page_ins_.front();
     try {
       if (action.kind == Action::Kind::kAwaitQueued) {
-        Block* leaving = find_leaving(action.block);
-        if (leaving == nullptr) continue;
+        Block* leaving = find_leaving(action.number);
+        if (leaving == nullptr) {
+          forget_left_early(action.number);
+          continue;
+        }
         if (binding_.hands_over())
           hand_over(*leaving);
         else if (tier_->is_done(leaving->copy))
@@ -156,6 +165,26 @@ bool Pager::has_place(const Wanted& wanted) {
   return in_the_way && in_the_way->empty();
 }
 
+/// Those not submitted yet.
+void Pager::forget_page_ins(const Block& block) noexcept {
+  std::erase_if(page_ins_,
+                [&](const Action& action) { return action.block == &block && action.kind == Action::Kind::kPageIn; });
+}
+
+/// Whether all that the op under way makes can go where the plan has it.
+bool Pager::births_have_places() {
+  if (!is_told_to_source()) return false;
+  std::vector<PlannedPlace> places;
+  source_->places_of_births(places);
+  return std::ranges::all_of(places, [&](const PlannedPlace& place) { return binding_.can_clear(place); });
+}
+
+Wanted Pager::place_for(const Block& block, base::Bytes keep_whole) const {
+  return {.bytes = block.charged,
+          .keep_whole = keep_whole,
+          .at = is_placed_ && source_ != nullptr ? source_->place_of(block) : std::nullopt};
+}
+
 /// The block's place goes to the page-in that is submitted next, which begins once the copy is done.
 void Pager::hand_over(Block& block) {
   std::uint64_t word = kClean;
@@ -180,16 +209,27 @@ void Pager::hand_over(Block& block) {
   add_absent(block);
 }
 
-/// What is to come in before it has left stays where it is; under a binding that hands places over it is to be
-/// elsewhere, and what is copied from its old place is a block of its own.
+/// What is to come in before it has left stays where it is; where plans say the place it is to be elsewhere, once it
+/// has left or, under a binding that hands places over, at once: then what is copied from its old place is a block of
+/// its own.
 void Pager::stay_or_leave_behind(Block& block) {
-  if (!binding_.hands_over() || !block.copying) return tier_->is_done(block.copy) ? settle(block) : withdraw(block);
+  if (!binding_.hands_over()) {
+    left_early_.push_back({block.number, block.charged});
+    if (is_placed_)
+      finish(block);
+    else if (tier_->is_done(block.copy))
+      settle(block);
+    else
+      withdraw(block);
+    return;
+  }
+  if (!block.copying) return settle(block);
   std::uint64_t word = kClean;
   if (!block.word.compare_exchange_strong(word, kAbsent)) return;
   auto old = std::make_unique<Block>();
   old->size = block.size;
   old->charged = block.charged;
-  old->holder = &block;
+  old->number = block.number;
   old->copy = block.copy;
   old->copying = old->leaving = old->departed = true;
   binding_.leave_behind(block, *old);
@@ -200,12 +240,15 @@ void Pager::stay_or_leave_behind(Block& block) {
   records_.fetch_add(1, std::memory_order_relaxed);
 }
 
-/// The oldest page-out under way of a block, by its address alone.
-Block* Pager::find_leaving(const Block* key) const {
-  const auto found = std::find_if(leaving_.begin(), leaving_.end(), [&](const Block* block) {
-    return block == key || (block->departed && block->holder == key);
-  });
+/// The oldest page-out under way of the block with this number.
+Block* Pager::find_leaving(std::uint64_t number) const {
+  const auto found = std::ranges::find(leaving_, number, &Block::number);
   return found == leaving_.end() ? nullptr : *found;
+}
+
+void Pager::forget_left_early(std::uint64_t number) {
+  const auto found = std::ranges::find(left_early_, number, &LeftEarly::block);
+  if (found != left_early_.end()) left_early_.erase(found);
 }
 
 namespace {

@@ -85,7 +85,7 @@ void Pager::page_all_in() {
   ledger_.lift_budget();
   binding_.set_limit(base::kUnlimited);
   while (!absent_.empty()) {
-    if (!absent_.back()->arriving) make_place({.bytes = absent_.back()->charged, .keep_whole = Bytes(0)});
+    if (!absent_.back()->arriving) make_place(place_for(*absent_.back()));
     page_in(*absent_.back(), Access::kWrite);
   }
   for (std::size_t i = 0; i < policy_->size(); ++i)
@@ -141,8 +141,7 @@ Block& Pager::create_once(Bytes size) {
 void Pager::destroy(Block& block) noexcept {
   if (base::EventSink* const sink = this->sink()) sink->block_died(t_state.recorded_op, block.number);
   const Lock lock(*this);
-  std::erase_if(page_ins_,
-                [&](const Action& action) { return action.block == &block && action.kind == Action::Kind::kPageIn; });
+  forget_page_ins(block);
   if (source_ != nullptr) source_->died(block);
   if (block.leaving && block.copying && binding_.hands_over()) {
     policy_->remove(block);
@@ -151,6 +150,7 @@ void Pager::destroy(Block& block) noexcept {
     block.departed = true;  // its place is charged until the copy is done
     return;
   }
+  if (block.leaving && source_ != nullptr) left_early_.push_back({block.number, block.charged});
   withdraw(block);
   if (block.arriving) abandon(block);
   const std::uint64_t word = block.state();
@@ -229,7 +229,7 @@ bool Pager::serve_fault(const void* address, FaultKind kind) noexcept {
     if (block->is_absent()) {
       ++counts_.faults;
       try {
-        if (!block->arriving) make_place({.bytes = block->charged, .keep_whole = Bytes(0)});
+        if (!block->arriving) make_place(place_for(*block));
       } catch (const std::exception&) {
         ++counts_.faults_over_budget;  // a fault cannot be refused: exceed the budget, which the ledger counts
       }
@@ -268,7 +268,7 @@ void Pager::pin_export_once(Block& block) {
 
 void Pager::export_locked(Block& block) {
   if (block.is_absent()) {
-    if (!block.arriving) make_place({.bytes = block.charged, .keep_whole = Bytes(0)});
+    if (!block.arriving) make_place(place_for(block));
     page_in(block, Access::kWrite);
   } else if (block.is_clean()) {
     make_writable(block);

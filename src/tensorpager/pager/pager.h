@@ -239,10 +239,16 @@ class Pager {
   void try_all(const std::vector<Action>& actions) noexcept;
   void execute(const Action& action);
   void submit_page_ins();
+  void forget_page_ins(const Block& block) noexcept;
   bool has_place(const Wanted& wanted);
+  bool births_have_places();
+  bool gather(PinSet& pins, base::Bytes wanted);
+  /// For a block that comes back.
+  Wanted place_for(const Block& block, base::Bytes keep_whole = {}) const;
   void hand_over(Block& block);
   void stay_or_leave_behind(Block& block);
-  Block* find_leaving(const Block* key) const;
+  Block* find_leaving(std::uint64_t number) const;
+  void forget_left_early(std::uint64_t number);
   void release_slot(Block& block);
   void forget(Block& block) noexcept;
   void add_absent(Block& block);
@@ -274,7 +280,13 @@ class Pager {
   std::vector<Action> actions_;            // of the op that begins or ends
   std::deque<Action> page_ins_;            // not submitted yet, with what they wait for
   bool began_as_planned_ = false;          // the op under way that is followed
-  transfer::Ticket handed_over_;           // the newest copy from the place of the page-in that is submitted next
+  /// Blocks that came back or died before they had left. The plan, which waits for them yet, has them until then.
+  struct LeftEarly {
+    std::uint64_t block;  // its number
+    base::Bytes bytes;
+  };
+  std::vector<LeftEarly> left_early_;
+  transfer::Ticket handed_over_;  // the newest copy from the place of the page-in that is submitted next
   Statistics counts_;
   std::optional<Curve> curve_;
   std::optional<std::mt19937_64> fuzz_;

@@ -30,12 +30,14 @@ void PlanCursor::bind(StorageId storage, Block& block) {
 void PlanCursor::begin_here() {
   page_outs_.clear();
   windows_ = followed_ = misses_ = 0;
+  is_new_ = true;
 }
 
 bool PlanCursor::begin_op(const OpSignature& op, std::span<Block* const> touched, std::vector<Action>& actions) {
   take_over();
   born_.clear();
   placed_.clear();
+  temporaries_ = {};
   in_op_ = has_made_ = false;
   const auto silent = std::exchange(silent_, std::nullopt);
   const OpSignature& expected = agenda_->signature(position_);
@@ -57,6 +59,7 @@ bool PlanCursor::begin_op(const OpSignature& op, std::span<Block* const> touched
   match_arguments(touched);
   is_provisional_ = !touches;
   in_op_ = true;
+  if (std::exchange(is_new_, false)) leave_what_is_below(actions);
   if (touches) missed_.reset();
   begin_rows(actions);
   return true;
@@ -82,6 +85,23 @@ std::optional<std::uint32_t> PlanCursor::find_further_on(const OpSignature& op,
   return std::nullopt;
 }
 
+/// On demand more may have stayed than the plan has resident.
+void PlanCursor::leave_what_is_below(std::vector<Action>& actions) {
+  const std::size_t before = actions.size();
+  for (std::uint32_t i = 0; i < blocks_.size(); ++i)
+    if (blocks_[i] != nullptr && !is_resident_now(StorageId{i}))
+      actions.push_back({Action::Kind::kPageOut, blocks_[i]});
+  for (std::size_t i = before, end = actions.size(); i < end; ++i)
+    actions.push_back(
+        {.kind = Action::Kind::kAwaitQueued, .block = actions[i].block, .number = actions[i].block->number});
+}
+
+bool PlanCursor::is_resident_now(StorageId storage) const {
+  return std::ranges::any_of(agenda_->rows_of(storage), [&](std::uint32_t i) {
+    return agenda_->row(i).begin <= position_ && position_ < agenda_->row(i).end;
+  });
+}
+
 void PlanCursor::skip_to(std::uint32_t op, std::vector<Action>& actions) {
   while (position_ != op) {
     begin_rows(actions, op);
@@ -105,10 +125,13 @@ void PlanCursor::begin_rows(std::vector<Action>& actions, std::optional<std::uin
 void PlanCursor::await(std::uint32_t ticket, Action::Kind kind, std::vector<Action>& actions) {
   const auto newest = std::find_if(page_outs_.rbegin(), page_outs_.rend(),
                                    [&](const PageOut& page_out) { return page_out.ticket == ticket; });
-  for (auto count = page_outs_.rend() - newest; count > 0; --count) {
-    if (Block* block = page_outs_.front().block) actions.push_back({kind, block});
-    page_outs_.pop_front();
-  }
+  for (auto count = page_outs_.rend() - newest; count > 0; --count) await_oldest(kind, actions);
+}
+
+void PlanCursor::await_oldest(Action::Kind kind, std::vector<Action>& actions) {
+  const PageOut& oldest = page_outs_.front();
+  if (oldest.block != nullptr) actions.push_back({.kind = kind, .block = oldest.block, .number = oldest.number});
+  page_outs_.pop_front();
 }
 
 void PlanCursor::end_op(std::vector<Action>& actions) {
@@ -133,7 +156,6 @@ void PlanCursor::match_arguments(std::span<Block* const> touched) {
 }
 
 void PlanCursor::enter(std::uint32_t op, const PlanCursor& from) {
-  leave();
   position_ = op;
   for (std::uint32_t at = 0; at < op; ++at) {
     const auto births = agenda_->births(at), others = from.agenda_->births(at);
@@ -142,10 +164,10 @@ void PlanCursor::enter(std::uint32_t op, const PlanCursor& from) {
   }
 }
 
-void PlanCursor::leave() {
+void PlanCursor::leave(std::vector<Action>& actions) {
   position_ = 0;
   in_op_ = false;
-  page_outs_.clear();
+  while (!page_outs_.empty()) await_oldest(Action::Kind::kAwaitQueued, actions);
   lost_.clear();
   missed_.reset();
   silent_.reset();
@@ -206,7 +228,8 @@ void PlanCursor::end_rows(std::vector<Action>& actions) {
     if (row.leave != Leave::kPageOut && row.leave != Leave::kDrop) continue;
     Block* block = blocks_[index(row.storage)];
     if (block != nullptr) actions.push_back({Action::Kind::kPageOut, block});
-    if (row.leave == Leave::kPageOut) page_outs_.push_back({agenda_->ticket(i), windows_, block});
+    if (row.leave == Leave::kPageOut)
+      page_outs_.push_back({agenda_->ticket(i), windows_, block, block != nullptr ? block->number : 0});
   }
   if (position_ < agenda_->ops()) return;
   for (const std::uint32_t i : agenda_->arriving_at_end())
@@ -214,7 +237,8 @@ void PlanCursor::end_rows(std::vector<Action>& actions) {
   position_ = 0;
   ++windows_;
   // Each is awaited within a window, but where ops were left out.
-  while (!page_outs_.empty() && page_outs_.front().window + 2 < windows_) page_outs_.pop_front();
+  while (!page_outs_.empty() && page_outs_.front().window + 2 < windows_)
+    await_oldest(Action::Kind::kAwaitQueued, actions);
 }
 
 void PlanCursor::created(Block& block) {
@@ -235,21 +259,43 @@ void PlanCursor::died(Block& block) noexcept {
 /// The first birth of this size that has no block yet, or what the op allocates for itself.
 std::optional<std::uint64_t> PlanCursor::place_of_birth(base::Bytes size, base::Bytes charged) {
   if (!in_op_) return std::nullopt;
-  StorageId found = plan::kTemporary;
   for (const plan::Agenda::Birth& birth : agenda_->births(position_)) {
     if (birth.size != size || std::ranges::find(placed_, birth.storage) != placed_.end()) continue;
-    found = birth.storage;
-    break;
+    placed_.push_back(birth.storage);
+    const Row* const row = born_row(birth.storage);
+    return row != nullptr && row->bytes == charged ? std::optional(row->offset) : std::nullopt;
   }
-  if (std::ranges::find(placed_, found) != placed_.end()) return std::nullopt;
-  placed_.push_back(found);
-  return place_of(found, charged);
+  return place_of_temporary(charged);
 }
 
-std::optional<std::uint64_t> PlanCursor::place_of(StorageId storage, base::Bytes charged) const {
+std::optional<std::uint64_t> PlanCursor::place_of_temporary(base::Bytes charged) {
+  const Row* const row = born_row(plan::kTemporary);
+  if (row == nullptr || temporaries_ + charged > row->bytes) return std::nullopt;
+  const std::uint64_t offset = row->offset + temporaries_.count();
+  temporaries_ += charged;
+  return offset;
+}
+
+const Row* PlanCursor::born_row(StorageId storage) const {
   for (const std::uint32_t i : agenda_->beginning(position_)) {
     const Row& row = agenda_->row(i);
-    if (row.fill == Fill::kBorn && row.storage == storage && row.bytes == charged) return row.offset;
+    if (row.fill == Fill::kBorn && row.storage == storage) return &row;
+  }
+  return nullptr;
+}
+
+void PlanCursor::places_of_births(std::vector<PlannedPlace>& places) const {
+  if (!in_op_) return;
+  for (const std::uint32_t i : agenda_->beginning(position_))
+    if (const Row& row = agenda_->row(i); row.fill == Fill::kBorn) places.push_back({row.offset, row.bytes});
+}
+
+std::optional<std::uint64_t> PlanCursor::place_of(const Block& block) const {
+  const auto known = storages_.find(&block);
+  if (known == storages_.end()) return std::nullopt;
+  for (const std::uint32_t i : agenda_->rows_of(known->second)) {
+    const Row& row = agenda_->row(i);
+    if (row.begin <= position_ && position_ < row.end && row.bytes == block.charged) return row.offset;
   }
   return std::nullopt;
 }

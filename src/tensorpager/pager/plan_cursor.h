@@ -13,7 +13,7 @@
 // An op that is not the expected one is a plan miss, and is served on demand; the plan waits for it to pass. An op with
 // the expected name and other sizes counts as a miss and is followed. Where two ops in a row are found a little further
 // on, or at the window's begin, the ops between were left out: their page-outs are made up for, and rows that are over
-// are void. A block that is not where the plan has it stays there until its row ends.
+// are void. A block that is not where the plan has it stays there until its row ends, or until another is to be there.
 #pragma once
 
 #include <deque>
@@ -40,6 +40,9 @@ class PlanCursor final : public ActionSource {
   void created(Block& block) override;
   void died(Block& block) noexcept override;
   std::optional<std::uint64_t> place_of_birth(base::Bytes size, base::Bytes charged) override;
+  void places_of_births(std::vector<PlannedPlace>& places) const override;
+  std::optional<std::uint64_t> place_of(const Block& block) const override;
+  base::Bytes planned_space() const override { return agenda_->plan().top(); }
   std::optional<std::uint64_t> next_use(const Block& block) const override;
   std::optional<base::Bytes> planned_at_begin() const override {
     return in_op_ ? agenda_->planned_at_begin(position_) : std::nullopt;
@@ -52,10 +55,11 @@ class PlanCursor final : public ActionSource {
 
   const plan::Agenda& agenda() const { return *agenda_; }
   bool expects(const plan::OpSignature& op) const { return agenda_->signature(position_) == op; }
-  /// The window is half over: `from` has followed it so far, of whose plan the first ops are the same.
+  /// The window is half over: `from` has followed it so far, of whose plan the first ops are the same. No window is
+  /// under way here.
   void enter(std::uint32_t op, const PlanCursor& from);
-  /// The window is another plan's after all, or there will be none.
-  void leave();
+  /// The window is another plan's after all, or there will be none. What still leaves does so before page-ins to come.
+  void leave(std::vector<Action>& actions);
   std::uint32_t position() const { return position_; }  // the op that is expected, or under way
   std::uint64_t windows() const { return windows_; }    // that ended
 
@@ -64,14 +68,20 @@ class PlanCursor final : public ActionSource {
     std::uint32_t ticket;
     std::uint64_t window;
     Block* block;  // null: it was never there; may be dead
+    std::uint64_t number;
   };
 
   std::optional<std::uint32_t> find_further_on(const plan::OpSignature& op,
                                                const std::optional<plan::OpSignature>& silent) const;
   void skip_to(std::uint32_t op, std::vector<Action>& actions);
   void begin_rows(std::vector<Action>& actions, std::optional<std::uint32_t> skipping_to = std::nullopt);
-  std::optional<std::uint64_t> place_of(plan::StorageId storage, base::Bytes charged) const;
+  bool is_resident_now(plan::StorageId storage) const;
+  void leave_what_is_below(std::vector<Action>& actions);
+  std::optional<std::uint64_t> place_of_temporary(base::Bytes charged);
+  /// The row of what the op under way makes; null where there is none.
+  const plan::Row* born_row(plan::StorageId storage) const;
   void await(std::uint32_t ticket, Action::Kind kind, std::vector<Action>& actions);
+  void await_oldest(Action::Kind kind, std::vector<Action>& actions);
   void end_rows(std::vector<Action>& actions);
   void match_births();
   void match_arguments(std::span<Block* const> touched);
@@ -86,7 +96,8 @@ class PlanCursor final : public ActionSource {
   std::unordered_map<const Block*, plan::StorageId> storages_;
   std::deque<PageOut> page_outs_;            // not awaited yet, oldest first
   std::vector<Block*> born_;                 // in the op under way
-  std::vector<plan::StorageId> placed_;      // in the op under way, with its temporary block
+  std::vector<plan::StorageId> placed_;      // in the op under way
+  base::Bytes temporaries_;                  // placed in the op under way, side by side
   std::vector<plan::StorageId> lost_;        // since the last op began: their blocks died, the trace has them alive
   std::optional<plan::OpSignature> missed_;  // the op before, if it was not expected
   std::optional<plan::OpSignature> silent_;  // an op that may be none of the plan: it has made nothing so far
@@ -94,6 +105,7 @@ class PlanCursor final : public ActionSource {
   std::uint64_t windows_ = 0;
   std::uint64_t followed_ = 0;
   std::uint64_t misses_ = 0;
+  bool is_new_ = true;  // no op was told yet
   bool in_op_ = false;
   bool has_made_ = false;        // the op under way, a block
   bool is_provisional_ = false;  // the op under way has touched nothing, and should make something

@@ -34,13 +34,13 @@ void PlanSwitch::begin_here() {
 bool PlanSwitch::begin_op(const OpSignature& op, std::span<Block* const> touched, std::vector<Action>& actions) {
   const std::size_t likely = after_[last_];
   if (active().position() == 0 && likely != active_ && cursors_[likely]->expects(op))
-    change_to(likely, 0);
+    change_to(likely, 0, actions);
   else if (!active().expects(op))
-    turn_to_another(op);
+    turn_to_another(op, actions);
   bool is_expected = active().begin_op(op, touched, actions);
   if (!is_expected) {
     if (const auto other = find_beginning(op)) {
-      change_to(*other, 1);
+      change_to(*other, 1, actions);
       is_expected = active().begin_op(op, touched, actions);
     }
   }
@@ -48,16 +48,16 @@ bool PlanSwitch::begin_op(const OpSignature& op, std::span<Block* const> touched
   return is_expected;
 }
 
-void PlanSwitch::turn_to_another(const OpSignature& op) {
-  if (const auto other = find_other(op)) return change_to(*other, active().position());
-  if (const auto longer = find_longer(op)) return change_to(*longer, cursors_[last_]->agenda().ops());
+void PlanSwitch::turn_to_another(const OpSignature& op, std::vector<Action>& actions) {
+  if (const auto other = find_other(op)) return change_to(*other, active().position(), actions);
+  if (const auto longer = find_longer(op)) return change_to(*longer, cursors_[last_]->agenda().ops(), actions);
   const auto shorter = find_shorter();
   const auto next = find_expecting(op);
   if (!shorter || !next) return;
-  change_to(*shorter, active().position());
-  active().leave();  // it is over
+  change_to(*shorter, active().position(), actions);
+  active().leave(actions);  // it is over
   last_ = *shorter;
-  if (*next != active_) change_to(*next, 0);
+  if (*next != active_) change_to(*next, 0, actions);
 }
 
 /// A class that begins as this window did, and goes on with this op.
@@ -108,10 +108,11 @@ std::optional<std::size_t> PlanSwitch::find_beginning(const OpSignature& op) con
   return std::nullopt;
 }
 
-void PlanSwitch::change_to(std::size_t other, std::uint32_t position) {
+void PlanSwitch::change_to(std::size_t other, std::uint32_t position, std::vector<Action>& actions) {
   PlanCursor& next = *cursors_[other];
+  next.leave(actions);
   next.enter(position, position <= alike_[active_][other] ? active() : next);
-  active().leave();
+  active().leave(actions);
   active_ = other;
   after_[last_] = other;
 }
@@ -124,6 +125,12 @@ void PlanSwitch::end_op(std::vector<Action>& actions) {
 
 void PlanSwitch::died(Block& block) noexcept {
   for (const auto& cursor : cursors_) cursor->died(block);
+}
+
+base::Bytes PlanSwitch::planned_space() const {
+  base::Bytes most;
+  for (const auto& cursor : cursors_) most = std::max(most, cursor->planned_space());
+  return most;
 }
 
 std::uint64_t PlanSwitch::followed_ops() const {

@@ -34,6 +34,13 @@ class PlanSwitch final : public ActionSource {
   std::optional<std::uint64_t> place_of_birth(base::Bytes size, base::Bytes charged) override {
     return active().place_of_birth(size, charged);
   }
+  void places_of_births(std::vector<PlannedPlace>& places) const override {
+    cursors_[active_]->places_of_births(places);
+  }
+  std::optional<std::uint64_t> place_of(const Block& block) const override {
+    return cursors_[active_]->place_of(block);
+  }
+  base::Bytes planned_space() const override;
   std::optional<std::uint64_t> next_use(const Block& block) const override {
     return cursors_[active_]->next_use(block);
   }
@@ -46,13 +53,13 @@ class PlanSwitch final : public ActionSource {
 
  private:
   PlanCursor& active() { return *cursors_[active_]; }
-  void turn_to_another(const plan::OpSignature& op);
+  void turn_to_another(const plan::OpSignature& op, std::vector<Action>& actions);
   std::optional<std::size_t> find_other(const plan::OpSignature& op) const;
   std::optional<std::size_t> find_longer(const plan::OpSignature& op) const;
   std::optional<std::size_t> find_shorter() const;
   std::optional<std::size_t> find_expecting(const plan::OpSignature& op) const;
   std::optional<std::size_t> find_beginning(const plan::OpSignature& op) const;
-  void change_to(std::size_t other, std::uint32_t position);
+  void change_to(std::size_t other, std::uint32_t position, std::vector<Action>& actions);
 
   std::vector<std::unique_ptr<PlanCursor>> cursors_;
   std::vector<std::vector<std::uint32_t>> alike_;  // by two classes: how many ops they begin with alike

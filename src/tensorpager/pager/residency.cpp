@@ -122,19 +122,31 @@ void Pager::admit_once(PinSet& pins) {
       arrival.is_needed =
           std::any_of(misses.begin(), end, [&](const auto& miss) { return miss.block == arrival.block; });
     if (!is_placed_) submit_room(absent);
+    const auto finish_page_ins = [&] {
+      for (auto miss = misses.begin(); miss != end; ++miss) {
+        if (miss->block == nullptr || !miss->block->arriving) continue;
+        finish_page_in(*miss->block, miss->access);
+        pin(*miss->block, miss->access);
+        miss->block = nullptr;
+      }
+    };
     for (auto miss = misses.begin(); miss != end; ++miss) {
       if (miss->block == nullptr || miss->block->arriving) continue;
       absent -= miss->block->charged;
-      make_place({.bytes = miss->block->charged, .keep_whole = absent});
+      const Wanted wanted = place_for(*miss->block, absent);
+      try {
+        make_place(wanted);
+      } catch (const base::OverBudget&) {
+        // Those that are there may leave no place between them.
+        if (!is_placed_) throw;
+        finish_page_ins();
+        if (!gather(pins, wanted.bytes)) throw;
+        make_place(wanted);
+      }
       begin_page_in(*miss->block);
       arriving_.back().is_needed = true;
     }
-    for (auto miss = misses.begin(); miss != end; ++miss) {
-      if (miss->block == nullptr) continue;
-      finish_page_in(*miss->block, miss->access);
-      pin(*miss->block, miss->access);
-      miss->block = nullptr;
-    }
+    finish_page_ins();
   } catch (...) {
     for (std::size_t i = arriving_.size(); i-- > 0;)
       if (arriving_[i].is_needed) abandon(*arriving_[i].block);
@@ -145,25 +157,33 @@ void Pager::admit_once(PinSet& pins) {
 }
 
 void Pager::keep_room(PinSet& pins) {
+  const Lock lock(*this);
+  std::vector<Block*> blocks(pins.pins_.begin(), pins.pins_.end());
+  std::sort(blocks.begin(), blocks.end());
+  blocks.erase(std::unique(blocks.begin(), blocks.end()), blocks.end());
+  for (const Block* block : blocks) pins.arguments_ += block->charged;
+  pins.created_before_ = t_state.created;
+  if (pins.is_expected_ && births_have_places()) return;
+  const Bytes expected = pins.expected_room();
+  if (binding_.has_gap(expected)) return;
+  const Bytes pinned = pinned_now();
+  gather(pins, std::min(expected, std::max(ledger_.budget(), pinned) - pinned));
+}
+
+/// Moves the blocks that only this op has pinned together, if they leave no place so large. Nobody has taken their
+/// address yet. False where the largest place is no larger after it.
+bool Pager::gather(PinSet& pins, Bytes wanted) {
+  const Bytes largest = binding_.largest_run(clock_.load(std::memory_order_relaxed));
+  if (largest >= wanted) return true;
   std::vector<Block*> blocks(pins.pins_.begin(), pins.pins_.end());
   std::sort(blocks.begin(), blocks.end());
   std::vector<Block*> movable;
-  const Lock lock(*this);
   for (auto one = blocks.begin(); one != blocks.end();) {
     const auto next = std::find_if(one, blocks.end(), [&](Block* other) { return other != *one; });
-    pins.arguments_ += (*one)->charged;
     if (!(*one)->leaving && ((*one)->state() & ~kClean) == static_cast<std::uint64_t>(next - one))
       movable.push_back(*one);
     one = next;
   }
-  pins.created_before_ = t_state.created;
-  const Bytes expected = pins.expected_room();
-  if (binding_.has_gap(expected)) return;
-  const Bytes pinned = pinned_now();
-  const Bytes wanted = std::min(expected, std::max(ledger_.budget(), pinned) - pinned);
-  const Bytes largest = binding_.largest_run(clock_.load(std::memory_order_relaxed));
-  if (largest >= wanted) return;
-
   // Threads that pin one of them from here on wait for the lock.
   std::erase_if(movable, [](Block* block) {
     std::uint64_t word = block->state();
@@ -176,10 +196,11 @@ void Pager::keep_room(PinSet& pins) {
     }
   } const present{movable};
   const Binding::Gathering gathering = binding_.plan_gathering(movable);
-  if (gathering.largest_run <= largest) return;
+  if (gathering.largest_run <= largest) return false;
   bool is_free = true;
   for (Block* block : gathering.in_the_way) is_free = page_out(*block) && is_free;
   if (is_free) binding_.gather(gathering);
+  return is_free;
 }
 
 std::optional<base::OverBudget> Pager::shortage_for(Bytes bytes) {

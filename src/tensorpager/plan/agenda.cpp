@@ -57,6 +57,9 @@ Agenda::Agenda(const trace::Trace& trace, Plan plan, std::vector<OpSignature> si
   }
   sort_rows(beginning_, beginning_begins_, [](const Row& row) { return row.begin; });
   sort_rows(leaving_, leaving_begins_, [](const Row& row) { return row.end; });
+  rows_of_.resize(trace.storages.size());
+  for (std::uint32_t i = 0; i < plan_.rows.size(); ++i)
+    if (row(i).storage != kTemporary) rows_of_[index(row(i).storage)].push_back(i);
   for (std::uint32_t i = 0; i < plan_.rows.size(); ++i)
     if (row(i).fill == Fill::kPageIn && row(i).need == plan_.ops) arriving_at_end_.push_back(i);
   born_.resize(plan_.ops);

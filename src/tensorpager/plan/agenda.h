@@ -58,6 +58,8 @@ class Agenda {
   std::span<const std::uint32_t> beginning(std::uint32_t op) const { return part(beginning_, beginning_begins_, op); }
   /// Rows with this end, page-outs in the order of their tickets.
   std::span<const std::uint32_t> leaving(std::uint32_t op) const { return part(leaving_, leaving_begins_, op); }
+  /// The storage's rows, in the order of the table.
+  const std::vector<std::uint32_t>& rows_of(StorageId id) const { return rows_of_[trace::index(id)]; }
   /// Page-ins that only the next window needs.
   std::span<const std::uint32_t> arriving_at_end() const { return arriving_at_end_; }
   /// Of a row's page-out, from 1; 0 where it has none.
@@ -93,6 +95,7 @@ class Agenda {
   std::vector<std::uint32_t> birth_begins_;
   std::vector<std::uint32_t> beginning_, beginning_begins_;
   std::vector<std::uint32_t> leaving_, leaving_begins_;
+  std::vector<std::vector<std::uint32_t>> rows_of_;  // by storage
   std::vector<std::uint32_t> arriving_at_end_;
   std::vector<std::uint32_t> tickets_;
   std::vector<base::Bytes> born_;       // by op, charged: all that it makes

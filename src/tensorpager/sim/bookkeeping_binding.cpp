@@ -38,28 +38,14 @@ arena::Region::Cost BookkeepingBinding::cost(std::uint64_t now) const {
 }
 
 std::optional<std::vector<Block*>> BookkeepingBinding::in_the_way_at(std::uint64_t offset, Bytes bytes) const {
-  const std::uint64_t end = offset + bytes.count();
-  if (end > region_.limit().count()) return std::nullopt;
+  if (offset + bytes.count() > region_.limit().count()) return std::nullopt;
   std::vector<Block*> blocks;
-  auto place = places_.lower_bound(offset);
-  if (place != places_.begin() && std::prev(place)->first + std::prev(place)->second.bytes.count() > offset) --place;
-  for (; place != places_.end() && place->first < end; ++place) {
-    Block* block = evictable_at(place->first);
+  for (const std::uint64_t piece : region_.pieces_in(offset, bytes)) {
+    Block* block = evictable_at(piece);
     if (block == nullptr) return std::nullopt;
     blocks.push_back(block);
   }
   return blocks;
-}
-
-std::optional<std::uint64_t> BookkeepingBinding::gap_in_reserve(Bytes bytes) const {
-  std::uint64_t begin = reserve_begin_;
-  auto place = places_.lower_bound(begin);
-  if (place != places_.begin()) --place;
-  for (; place != places_.end() && place->first < reserve_end_; ++place) {
-    if (begin + bytes.count() <= place->first) return begin;
-    begin = std::max(begin, place->first + place->second.bytes.count());
-  }
-  return begin + bytes.count() <= reserve_end_ ? std::optional(begin) : std::nullopt;
 }
 
 std::optional<std::vector<Block*>> BookkeepingBinding::in_the_way(const pager::Wanted& wanted, std::uint64_t now) {
@@ -71,7 +57,7 @@ std::optional<std::vector<Block*>> BookkeepingBinding::in_the_way(const pager::W
     next_place_ = *at;
     if (blocks || wanted.is_slab) return blocks;
   }
-  auto gap = gap_in_reserve(wanted.bytes);
+  auto gap = region_.find_gap_within(reserve_begin_, reserve_end_, wanted.bytes);
   if (!gap) gap = region_.find_gap(wanted.bytes, granule_, Fit::kSmallest);
   if (gap) {
     next_place_ = *gap;

@@ -54,7 +54,6 @@ class BookkeepingBinding final : public pager::Binding {
   pager::Block* evictable_at(std::uint64_t offset) const;
   arena::Region::Cost cost(std::uint64_t now) const;
   std::optional<std::vector<pager::Block*>> in_the_way_at(std::uint64_t offset, base::Bytes bytes) const;
-  std::optional<std::uint64_t> gap_in_reserve(base::Bytes bytes) const;
   std::byte* make_name(base::Bytes bytes);
   void settle(std::byte* name, base::Bytes bytes);
   void leave(std::byte* name);
