@@ -10,7 +10,7 @@ import statistics
 import time
 
 import torch
-from on_demand import CASES
+from workloads import CASES
 
 import tensorpager
 

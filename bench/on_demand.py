@@ -16,12 +16,6 @@ import tensorpager
 
 os.environ["TENSORPAGER_ON_DEMAND"] = "1"
 
-CASES = {
-    "ResNet-18": lambda: workloads.resnet18(batch=16),
-    "GPT-2 like": lambda: workloads.gpt2(layers=8, width=256, length=128, batch=8, words=2000),
-    "Seq2Seq": workloads.seq2seq,
-    "U-Net": workloads.unet,
-}
 SHARES = (0.5, 0.25)
 ABOVE_FLOOR = 1.1  # the least budget tried, in floors
 
@@ -67,7 +61,7 @@ def main() -> None:
         f"{'work':<12}{'need MiB':>9}{'floor':>7}{'plain ms':>10}{'unlimited':>10}{'50 %':>8}{'25 %':>8}   out+in MiB a step at 25 %"
     )
     rows = {}
-    for name, build in CASES.items():
+    for name, build in workloads.CASES.items():
         seconds, figures = measure(build, options.rounds, options.spill)
         ratios = {
             variant: statistics.median(a / b for a, b in zip(values, seconds["plain"]))

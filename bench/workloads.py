@@ -1,8 +1,11 @@
 """Training steps to time: each builder returns a function that runs one step. Small on purpose, so that the cost of a call shows."""
 
+from functools import partial
+
 import torch
 from torch import nn
 from torch.nn import functional as F
+from torch.utils.checkpoint import checkpoint
 
 
 def in_place(op: str, elements: int = 16384, calls: int = 1000):
@@ -44,6 +47,17 @@ def lstm_cell(steps: int = 40):
     return step
 
 
+class Recomputed(nn.Module):
+    """Keeps its input only, and is computed again for the backward pass."""
+
+    def __init__(self, inner: nn.Module):
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, x):
+        return checkpoint(self.inner, x, use_reentrant=False)
+
+
 class Block(nn.Module):
     def __init__(self, width: int, heads: int):
         super().__init__()
@@ -60,10 +74,13 @@ class Block(nn.Module):
         return x + self.down(F.gelu(self.up(self.norm2(x))))
 
 
-def gpt2(layers: int = 4, width: int = 128, length: int = 64, batch: int = 4, words: int = 1000):
+def gpt2(
+    layers: int = 4, width: int = 128, length: int = 64, batch: int = 4, words: int = 1000, recompute: bool = False
+):
     torch.manual_seed(0)
+    wrap = Recomputed if recompute else nn.Sequential
     embed, position = nn.Embedding(words, width), nn.Parameter(torch.zeros(length, width))
-    blocks = nn.Sequential(*[Block(width, 4) for _ in range(layers)], nn.LayerNorm(width))
+    blocks = nn.Sequential(*[wrap(Block(width, 4)) for _ in range(layers)], nn.LayerNorm(width))
     optimizer = torch.optim.AdamW([*embed.parameters(), position, *blocks.parameters()], lr=1e-3)
     tokens = torch.randint(0, words, (batch, length + 1))
 
@@ -91,12 +108,14 @@ class Residual(nn.Module):
         return F.relu(self.norm2(self.conv2(y)) + self.short(x))
 
 
-def resnet18(batch: int = 4, size: int = 112):
+def resnet18(batch: int = 4, size: int = 112, recompute: bool = False):
     torch.manual_seed(0)
+    wrap = Recomputed if recompute else nn.Sequential
     widths = [64, 64, 128, 256, 512]
     layers = [nn.Conv2d(3, 64, 7, 2, 3, bias=False), nn.BatchNorm2d(64), nn.ReLU(), nn.MaxPool2d(3, 2, 1)]
     for i in range(1, 5):
-        layers += [Residual(widths[i - 1], widths[i], 1 if i == 1 else 2), Residual(widths[i], widths[i], 1)]
+        first, second = Residual(widths[i - 1], widths[i], 1 if i == 1 else 2), Residual(widths[i], widths[i], 1)
+        layers += [wrap(first), wrap(second)]
     model = nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, 1000))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
     images, labels = torch.randn(batch, 3, size, size), torch.randint(0, 1000, (batch,))
@@ -172,3 +191,12 @@ def unet(batch: int = 4, size: int = 128):
         optimizer.step()
 
     return step
+
+
+# What is trained for a while, each of some hundred MiB.
+CASES = {
+    "ResNet-18": partial(resnet18, batch=16),
+    "GPT-2 like": partial(gpt2, layers=8, width=256, length=128, batch=8, words=2000),
+    "Seq2Seq": seq2seq,
+    "U-Net": unet,
+}

@@ -46,8 +46,9 @@ class GuideTest : public pager::PagerTest {
     if (written != nullptr) pins.see(*written, Access::kWrite), touches.add(*written, Access::kWrite);
     pins.follow(plan::name_hash(name));
     pins.admit();
-    const pager::RecordedOp recorded(*guide_, pins, OpFacts{.name = *names_.back(), .backward = name == "backward"},
-                                     touches);
+    std::optional<pager::RecordedOp> recorded;
+    if (base::EventSink* const sink = pager_.sink())
+      recorded.emplace(*sink, pins, OpFacts{.name = *names_.back(), .backward = name == "backward"}, touches);
     for (const auto& [block, expected] : read) EXPECT_TRUE(pager::is_filled(*block, expected)) << name;
     if (written != nullptr) pager::fill(*written, seed);
     return makes ? &make(kBlock, seed) : nullptr;
@@ -164,6 +165,52 @@ TEST_F(GuideTest, LearnsAnewWhereTheProgramGoesOnToSomethingElse) {
   const std::uint64_t followed = counts().followed_ops;
   for (int step = 0; step < 5; ++step) evaluate();
   EXPECT_EQ(counts().followed_ops - followed, 5 * (kLayers + 1));
+}
+
+TEST_F(GuideTest, RestsWhileThePlanHolds) {
+  start_guided(room_for(9));
+  for (int step = 0; step < 20; ++step) train();
+  ASSERT_TRUE(guide_->is_resting());
+  EXPECT_EQ(pager_.sink(), nullptr);
+  const std::uint64_t recorded = guide_->stream().ops.size();
+  for (int step = 0; step < 2000; ++step) train();
+  EXPECT_TRUE(guide_->is_resting());
+  EXPECT_EQ(guide_->stream().ops.size(), recorded);
+  EXPECT_EQ(counts().plan_misses, 0u);
+  EXPECT_EQ(guide_->progress().plans, 1u);
+  EXPECT_EQ(guide_->progress().followed_share, 1.0);
+}
+
+TEST_F(GuideTest, WakesWhereTheProgramGoesOnToSomethingElse) {
+  start_guided(room_for(9));
+  for (int step = 0; step < 20; ++step) train();
+  ASSERT_TRUE(guide_->is_resting());
+  int steps = 0;
+  for (; steps < 2000 && guide_->progress().plans < 2; ++steps) evaluate();
+  EXPECT_GE(guide_->progress().plans, 2u);
+  const std::uint64_t followed = counts().followed_ops;
+  for (int step = 0; step < 5; ++step) evaluate();
+  EXPECT_EQ(counts().followed_ops - followed, 5 * (kLayers + 1));
+  for (int step = 0; step < 100; ++step) evaluate();
+  EXPECT_TRUE(guide_->is_resting());
+}
+
+TEST_F(GuideTest, RestsWhereAllFitsAndPlansWhenItNoLongerDoes) {
+  start_guided(room_for(20));
+  for (int step = 0; step < 20; ++step) train();
+  EXPECT_TRUE(guide_->is_resting());
+  Block* more[6];
+  for (Block*& block : more) block = &make(kBlock, 7);
+  for (int step = 0; step < 2000 && guide_->progress().plans == 0; ++step) train();
+  EXPECT_EQ(guide_->progress().plans, 1u);
+  for (Block* block : more) destroy(*block);
+}
+
+TEST_F(GuideTest, NeverRestsWhereItIsToRecordAll) {
+  start_guided(room_for(9), {.waits = true, .rests = false});
+  for (int step = 0; step < 50; ++step) train();
+  EXPECT_FALSE(guide_->is_resting());
+  EXPECT_NE(pager_.sink(), nullptr);
 }
 
 TEST_F(GuideTest, LetsGoOfThePlanWhereItIsStopped) {

@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "tensorpager/base/clock.h"
+
 namespace tensorpager::guide {
 namespace {
 
@@ -17,6 +19,9 @@ constexpr std::uint64_t kNever = std::numeric_limits<std::uint64_t>::max();
 constexpr std::uint64_t kFirstSteps = 3;   // fewer show no two alike: an optimizer makes its state in the first
 constexpr std::uint64_t kFirstOps = 1024;  // where nothing tells steps
 constexpr std::uint64_t kCheckWindows = 4;
+constexpr std::uint64_t kChecksBeforeRest = 2;  // at which the plan held
+constexpr std::uint64_t kLooksBeforeRest = 2;   // at which all fitted
+constexpr std::uint64_t kOpsOfRest = 4096;      // of any kind, between two looks at whether it is over
 constexpr std::uint64_t kMostMissedLooks =
     1000;                                     // after so many ops of other threads the one that is followed has ended
 constexpr std::uint64_t kMostTakenBack = 16;  // each doubles the time until the next look
@@ -57,6 +62,7 @@ void Guide::hint(base::Hint hint) noexcept {
   recorder_.hint(hint);
   if (hint == base::Hint::kOptimizerBegins) return;
   const std::uint64_t steps = steps_.fetch_add(1, std::memory_order_relaxed) + 1;
+  if (is_resting_) return;
   if (steps <= kFirstSteps) recorder_.keep(std::min(kMostOps, kOpsOfStep * ops_ / steps));
   if (steps < look_at_steps_.load(std::memory_order_relaxed)) return;
   look_at_steps_ = steps + 1 + steps / 4;
@@ -133,11 +139,17 @@ void Guide::work() {
 void Guide::study() {
   try {
     const trace::Stream stream = recorder_.stream();
-    auto learned = learn(stream, pager_.budget(), machine_of(pager_.transfer_costs()));
+    std::shared_ptr<const Lesson> known;
+    {
+      const std::lock_guard lock(mutex_);
+      known = known_;
+    }
+    auto learned = learn(stream, pager_.budget(), machine_of(pager_.transfer_costs()), known.get());
     if (!learned && learned.error() == NoLesson::kNoWindow) recorder_.keep(std::min(kMostOps, 2 * stream.ops.size()));
+    looks_that_fit_ = !learned && learned.error() == NoLesson::kFits ? looks_that_fit_ + 1 : 0;
     if (!learned) return;
     const std::lock_guard lock(mutex_);
-    lesson_ = std::move(learned.value());
+    lesson_ = std::make_shared<const Lesson>(std::move(learned.value()));
   } catch (const std::exception& error) {
     say(std::string("no plan: ") + error.what());
   }
@@ -146,11 +158,14 @@ void Guide::study() {
 /// Between ops.
 void Guide::begin() {
   bool has_another = false;
-  const std::optional<Lesson> lesson = take_lesson(has_another);
+  const std::shared_ptr<const Lesson> lesson = take_lesson(has_another);
   if (has_another) return pager_.call_at_boundary([this] { begin(); });
-  if (!lesson) return;
+  if (!lesson) {
+    if (looks_that_fit_ >= kLooksBeforeRest) rest();
+    return;
+  }
   try {
-    put_in_force(*lesson);
+    put_in_force(lesson);
   } catch (const std::exception& error) {
     let_go();
     say(std::string("no plan: ") + error.what());
@@ -158,22 +173,22 @@ void Guide::begin() {
 }
 
 /// `has_another`: it is for another thread than this one.
-std::optional<Lesson> Guide::take_lesson(bool& has_another) {
+std::shared_ptr<const Lesson> Guide::take_lesson(bool& has_another) {
   const std::lock_guard lock(mutex_);
-  if (is_over_ || !lesson_) return std::nullopt;
+  if (is_over_ || !lesson_) return nullptr;
   const bool is_followed = follower_thread_ != std::thread::id();
   const bool is_for_this = lesson_->thread == std::this_thread::get_id();
-  const bool is_new = !is_followed || (follower_thread_ == lesson_->thread &&
-                                       (!is_for_this || lesson_->classes.size() > follower_->classes()));
+  const bool is_new = !is_followed || (follower_thread_ == lesson_->thread && lesson_->has_more_than(*known_));
   if (!is_new || (!is_for_this && ++missed_looks_ > kMostMissedLooks)) {
     lesson_.reset();
-    return std::nullopt;
+    return nullptr;
   }
   has_another = !is_for_this;
-  return is_for_this ? std::exchange(lesson_, std::nullopt) : std::nullopt;
+  return is_for_this ? std::exchange(lesson_, nullptr) : nullptr;
 }
 
-void Guide::put_in_force(const Lesson& lesson) {
+void Guide::put_in_force(const std::shared_ptr<const Lesson>& learned) {
+  const Lesson& lesson = *learned;
   const trace::Stream stream = recorder_.stream();
   std::vector<std::shared_ptr<const plan::Agenda>> agendas;
   agendas.reserve(lesson.classes.size());
@@ -184,7 +199,8 @@ void Guide::put_in_force(const Lesson& lesson) {
   if (!is_there) return let_go();
   follower_ = std::move(follower);
   checked_ops_ = ops_;
-  checked_followed_ = 0;
+  checked_followed_ = pager_.account().followed_ops;
+  held_ = 0;
   const ClassLesson& most = lesson.classes.front();
   const plan::Plan& plan = most.agenda->plan();
   window_ops_ = plan.ops;
@@ -195,6 +211,7 @@ void Guide::put_in_force(const Lesson& lesson) {
     const std::lock_guard lock(mutex_);
     begun_ = begun;
     follower_thread_ = lesson.thread;
+    known_ = learned;
     missed_looks_ = 0;
     ++progress_.plans;
     progress_.window_ops = plan.ops;
@@ -221,15 +238,17 @@ void Guide::say(const std::string& line) const {
 
 /// Whether the program does as planned.
 void Guide::check() {
-  const std::uint64_t ops = ops_, followed = follower_->followed_ops();
+  const std::uint64_t ops = ops_, followed = pager_.account().followed_ops;
   const double share = ratio(followed - checked_followed_, ops - checked_ops_);
   checked_ops_ = ops;
   checked_followed_ = followed;
   look_at_ops_ = ops + kCheckWindows * window_ops_;
   if (share >= kMostFollowed) {
     taken_back_ = 0;
+    if (++held_ >= kChecksBeforeRest) rest();
     return;
   }
+  held_ = 0;
   if (share < kLeastFollowed) {
     let_go();
     // What several threads do together may look as if it repeated, time and again.
@@ -240,6 +259,60 @@ void Guide::check() {
   }
   // At the first such check, the second, the fourth, the eighth: what it does besides may never come twice alike.
   if (std::has_single_bit(++checks_)) learn_more();
+}
+
+/// Nothing is recorded until it wakes. Between ops.
+void Guide::rest() {
+  if (!options_.rests || is_resting_) return;
+  {
+    const Mark mark = now();
+    const std::lock_guard lock(mutex_);
+    if (is_over_) return;
+    rested_ = mark;
+    rested_at_ = base::seconds_now();
+    is_resting_ = true;
+  }
+  pager_.set_sink(nullptr);
+  rest_on();
+}
+
+void Guide::rest_on() {
+  pager_.call_at_boundary([this] { at_rest(); }, kOpsOfRest);
+}
+
+/// It is over where the program does other than planned, or no longer fits.
+void Guide::at_rest() {
+  const pager::Pager::Account account = pager_.account();
+  bool is_over = false;
+  {
+    const std::lock_guard lock(mutex_);
+    if (is_over_) return;
+    const std::uint64_t followed = account.followed_ops - rested_.followed;
+    const std::uint64_t missed = account.plan_misses - rested_.missed;
+    is_over = follower_thread_ != std::thread::id() ? ratio(followed, followed + missed) < kMostFollowed
+                                                    : account.page_outs != rested_.page_outs;
+  }
+  if (!is_over) return rest_on();
+  wake();
+}
+
+void Guide::wake() {
+  const Mark mark = now();
+  {
+    const std::lock_guard lock(mutex_);
+    if (is_over_) return;
+    rested_ops_ += mark.ops - rested_.ops;
+    rested_computed_ += mark.computed - rested_.computed;
+    is_resting_ = false;
+  }
+  looks_that_fit_ = 0;
+  recorder_.restart();
+  pager_.set_sink(this);
+  held_ = 0;
+  checked_ops_ = ops_;
+  checked_followed_ = mark.followed;
+  look_at_ops_ = ops_ + (window_ops_ > 0 ? kCheckWindows * window_ops_ : kFirstOps);
+  if (look_at_steps_ != kNever) look_at_steps_ = steps_ + kFirstSteps;
 }
 
 void Guide::stop() {
@@ -259,11 +332,22 @@ Guide::~Guide() {
 }
 
 Guide::Mark Guide::now() const {
-  const pager::Statistics counts = pager_.statistics();
-  return {.ops = ops_,
-          .followed = counts.followed_ops,
-          .stalled = counts.stall_seconds + counts.handling_seconds,
-          .computed = std::chrono::duration<double>(recorder_.op_time()).count()};
+  const pager::Pager::Account account = pager_.account();
+  Mark mark{.ops = ops_,
+            .followed = account.followed_ops,
+            .missed = account.plan_misses,
+            .page_outs = account.page_outs,
+            .paged = account.paging_seconds,
+            .computed = std::chrono::duration<double>(recorder_.op_time()).count()};
+  const std::lock_guard lock(mutex_);
+  mark.ops += rested_ops_;
+  mark.computed += rested_computed_;
+  if (is_resting_) {
+    // Ops are those of which the plan knows, and all that is not paging is taken for compute.
+    mark.ops += mark.followed - rested_.followed + mark.missed - rested_.missed;
+    mark.computed += base::seconds_now() - rested_at_ - (mark.paged - rested_.paged);
+  }
+  return mark;
 }
 
 Progress Guide::progress() const {
@@ -273,7 +357,7 @@ Progress Guide::progress() const {
   if (progress.plans == 0) return progress;
   progress.followed_share = ratio(mark.followed - begun_.followed, mark.ops - begun_.ops);
   const double computed = mark.computed - begun_.computed;
-  progress.measured_overhead = computed > 0 ? (mark.stalled - begun_.stalled) / computed : 0;
+  progress.measured_overhead = computed > 0 ? (mark.paged - begun_.paged) / computed : 0;
   return progress;
 }
 

@@ -6,6 +6,9 @@
 // It looks for windows after the third step that an optimizer ends or the program marks, and then ever more rarely;
 // where nothing tells steps, after so many ops. Where the program does other than planned it looks again, and a plan
 // that it hardly keeps to is taken back.
+//
+// Recording costs a little of each op. So it rests while the program does as planned, or fits into the budget, and goes
+// on where that has changed.
 #pragma once
 
 #include <atomic>
@@ -57,6 +60,7 @@ class Guide final : public base::EventSink {
   struct Options {
     bool plans = true;                                 // else it records only
     bool waits = false;                                // plans where the program stands: at the same op in every run
+    bool rests = true;                                 // records only what there is to learn from
     std::size_t least_ops = std::size_t{1} << 12;      // that are remembered; more where steps or windows are longer
     std::function<void(const std::string&)> say = {};  // a line for people
   };
@@ -71,6 +75,7 @@ class Guide final : public base::EventSink {
   void stop();
   Progress progress() const;  // takes the pager's lock
   bool plans() const { return options_.plans; }
+  bool is_resting() const { return is_resting_; }
   trace::Stream stream() const { return recorder_.stream(); }
 
   Ticket op_begins(const base::OpFacts& facts, std::span<const base::Touch> touched) noexcept override;
@@ -92,11 +97,15 @@ class Guide final : public base::EventSink {
   void learn_more();
   void study();
   void begin();
-  std::optional<Lesson> take_lesson(bool& has_another);
-  void put_in_force(const Lesson& lesson);
+  std::shared_ptr<const Lesson> take_lesson(bool& has_another);
+  void put_in_force(const std::shared_ptr<const Lesson>& learned);
   void let_go();
   void say(const std::string& line) const;
   void check();
+  void rest();
+  void rest_on();
+  void at_rest();
+  void wake();
 
   pager::Pager& pager_;
   const Options options_;
@@ -106,29 +115,39 @@ class Guide final : public base::EventSink {
   std::atomic<std::uint64_t> steps_{0};  // that the program told of
   std::atomic<std::uint64_t> look_at_ops_;
   std::atomic<std::uint64_t> look_at_steps_;
+  std::atomic<std::uint64_t> looks_that_fit_{0};  // in a row, at which all was within the budget
+  std::atomic<bool> is_resting_{false};
 
   mutable std::mutex mutex_;  // never held while the pager is called
   std::condition_variable changed_;
   std::thread worker_;
   bool is_wanted_ = false;  // a look, of the worker
   bool is_over_ = false;
-  std::optional<Lesson> lesson_;     // learned, and not in force yet
-  std::thread::id follower_thread_;  // whose ops are followed; none: no plan is in force
-  std::uint64_t missed_looks_ = 0;   // in a row, at which that thread was not there
+  std::shared_ptr<const Lesson> lesson_;  // learned, and not in force yet
+  std::shared_ptr<const Lesson> known_;   // that came in force last
+  std::thread::id follower_thread_;       // whose ops are followed; none: no plan is in force
+  std::uint64_t missed_looks_ = 0;        // in a row, at which that thread was not there
   Progress progress_;
   struct Mark {
-    std::uint64_t ops = 0;       // of this class's count
+    std::uint64_t ops = 0;       // that touch a block
     std::uint64_t followed = 0;  // by the pager's count
-    double stalled = 0;          // seconds, with handling
-    double computed = 0;         // seconds
+    std::uint64_t missed = 0;    // likewise
+    std::uint64_t page_outs = 0;
+    double paged = 0;     // seconds that ops waited for transfers, and handled them
+    double computed = 0;  // seconds
   };
   Mark now() const;
-  Mark begun_;  // when the newest plan came in force
+  Mark begun_;                    // when the newest plan came in force
+  Mark rested_;                   // when it began to rest
+  double rested_at_ = 0;          // seconds
+  std::uint64_t rested_ops_ = 0;  // in rests that are over, as far as they are known
+  double rested_computed_ = 0;    // seconds, likewise
 
   // For that thread only.
   std::unique_ptr<pager::PlanSwitch> follower_;  // in force
   std::uint64_t checked_ops_ = 0;                // the figures at the last check
   std::uint64_t checked_followed_ = 0;
+  std::uint64_t held_ = 0;        // checks in a row at which the plan held
   std::uint64_t taken_back_ = 0;  // plans in a row that did not hold
   std::uint64_t checks_ = 0;      // of the plans in force at which the program did other than planned
 };

@@ -58,22 +58,42 @@ std::vector<plan::OpSignature> signatures_of(const trace::Stream& stream, trace:
 }
 
 struct Candidate {
-  trace::WindowClass windows;
+  trace::Trace trace;
+  std::vector<plan::OpSignature> signatures;
   std::vector<std::uint64_t> blocks;
+  std::uint64_t end;
   double share;
-
-  const trace::Trace& trace() const { return windows.trace; }
 };
 
-std::vector<Candidate> candidates_in(const trace::Stream& stream) {
+std::vector<Candidate> candidates_in(const trace::Stream& stream, std::thread::id& thread) {
   std::vector<Candidate> candidates;
   for (trace::WindowClass& one : trace::classify_windows(stream)) {
     const double share = static_cast<double>(one.ops()) / static_cast<double>(stream.ops.size());
     if (one.windows.size() < 2 || share < kLeastShare || candidates.size() == kMostClasses) continue;
-    std::vector<std::uint64_t> blocks = blocks_at_end(stream, one.windows.back());
-    candidates.push_back({.windows = std::move(one), .blocks = std::move(blocks), .share = share});
+    const trace::Span last = one.windows.back();
+    if (candidates.empty()) thread = stream.ops[last.begin].thread;
+    candidates.push_back({.trace = std::move(one.trace),
+                          .signatures = signatures_of(stream, last),
+                          .blocks = blocks_at_end(stream, last),
+                          .end = stream.first + last.end,
+                          .share = share});
   }
   return candidates;
+}
+
+/// What the program did before it may do again.
+void add_known(std::vector<Candidate>& candidates, const Lesson& known) {
+  for (const ClassLesson& one : known.classes) {
+    const auto is_same = [&](const Candidate& other) { return one.agenda->signatures() == other.signatures; };
+    if (candidates.size() == kMostClasses || std::ranges::any_of(candidates, is_same)) continue;
+    trace::Trace trace = *one.trace;
+    for (trace::Storage& storage : trace.storages) storage.identity.reset();
+    candidates.push_back({.trace = std::move(trace),
+                          .signatures = one.agenda->signatures(),
+                          .blocks = one.blocks,
+                          .end = one.end,
+                          .share = 0});
+  }
 }
 
 /// A storage that is the same block when the window of each class ends is the same over classes.
@@ -86,7 +106,7 @@ void identify(std::vector<Candidate>& candidates) {
   }
   for (Candidate& one : candidates) {
     for (std::size_t i = 0; i < one.blocks.size(); ++i) {
-      trace::Storage& storage = one.windows.trace.storages[i];
+      trace::Storage& storage = one.trace.storages[i];
       if (storage.entry && one.blocks[i] != 0 && everywhere->contains(one.blocks[i])) storage.identity = one.blocks[i];
     }
   }
@@ -102,7 +122,7 @@ std::vector<plan::Plan> plan_all(const std::vector<Candidate>& candidates, Bytes
   std::vector<plan::Problem> problems;
   problems.reserve(candidates.size());
   for (const Candidate& one : candidates)
-    problems.push_back({.trace = one.trace(), .machine = machine, .budget = budget});
+    problems.push_back({.trace = one.trace, .machine = machine, .budget = budget});
   if (problems.size() == 1) return plan_alone(problems.front());
   const auto plans = plan::plan_classes(problems);
   return plans ? plans->plans : plan_alone(problems.front());
@@ -117,6 +137,14 @@ plan::OpSignature signature_of(const trace::Stream& stream, const trace::StreamO
 }
 
 double ClassLesson::predicted_overhead() const { return overhead_of(predicted().step, predicted().compute); }
+
+bool Lesson::has_more_than(const Lesson& other) const {
+  return !std::ranges::all_of(classes, [&](const ClassLesson& one) {
+    return std::ranges::any_of(other.classes, [&](const ClassLesson& known) {
+      return one.agenda->signatures() == known.agenda->signatures();
+    });
+  });
+}
 
 std::string Lesson::describe() const {
   std::string text = "planned: ";
@@ -141,31 +169,33 @@ plan::Machine machine_of(const pager::Pager::TransferCosts& costs) {
   return machine;
 }
 
-base::Result<Lesson, NoLesson> learn(const trace::Stream& stream, Bytes budget, const plan::Machine& machine) {
-  std::vector<Candidate> candidates = candidates_in(stream);
+base::Result<Lesson, NoLesson> learn(const trace::Stream& stream, Bytes budget, const plan::Machine& machine,
+                                     const Lesson* known) {
+  Lesson lesson;
+  std::vector<Candidate> candidates = candidates_in(stream, lesson.thread);
   if (candidates.empty()) return NoLesson::kNoWindow;
-  const auto fits = [&](const Candidate& one) { return plan::Liveness(one.trace()).need() <= budget; };
+  const auto fits = [&](const Candidate& one) { return plan::Liveness(one.trace).need() <= budget; };
   if (std::ranges::all_of(candidates, fits)) return NoLesson::kFits;
+  if (known != nullptr && known->thread == lesson.thread) add_known(candidates, *known);
   identify(candidates);
   const std::vector<plan::Plan> plans = plan_all(candidates, budget, machine);
   if (plans.empty()) return NoLesson::kBelowFloor;
 
-  Lesson lesson;
   for (std::size_t i = 0; i < plans.size(); ++i) {
     Candidate& from = candidates[i];
-    const trace::Span last = from.windows.windows.back();
-    const plan::Liveness liveness(from.trace());
+    const plan::Liveness liveness(from.trace);
+    const auto bound = plan::lower_bound(liveness, plan::op_times(from.trace, machine), machine, budget);
     ClassLesson& one = lesson.classes.emplace_back(
-        ClassLesson{.agenda = std::make_shared<const plan::Agenda>(from.trace(), plans[i], signatures_of(stream, last)),
+        ClassLesson{.agenda = std::make_shared<const plan::Agenda>(from.trace, plans[i], std::move(from.signatures)),
+                    .trace = nullptr,
                     .blocks = std::move(from.blocks),
-                    .end = stream.first + last.end,
+                    .end = from.end,
                     .need = liveness.need(),
                     .floor = liveness.floor(),
                     .share = from.share});
-    const auto bound = plan::lower_bound(liveness, plan::op_times(from.trace(), machine), machine, budget);
+    one.trace = std::make_shared<const trace::Trace>(std::move(from.trace));
     one.lower_bound_overhead = overhead_of(bound, one.predicted().compute);
   }
-  lesson.thread = stream.ops[candidates.front().windows.windows.back().begin].thread;
   return lesson;
 }
 

@@ -20,6 +20,7 @@ namespace tensorpager::guide {
 
 struct ClassLesson {
   std::shared_ptr<const plan::Agenda> agenda;
+  std::shared_ptr<const trace::Trace> trace;
   std::vector<std::uint64_t> blocks;  // by storage, its number when the last window ended; 0: not alive then
   std::uint64_t end = 0;              // of the last window: ops of the session before it
   base::Bytes need = {};
@@ -37,6 +38,8 @@ struct Lesson {
 
   /// For people.
   std::string describe() const;
+  /// Whether a class is in it that the other has not.
+  bool has_more_than(const Lesson& other) const;
 };
 
 enum class NoLesson : std::uint8_t {
@@ -51,7 +54,9 @@ plan::OpSignature signature_of(const trace::Stream& stream, const trace::StreamO
 /// The machine that a session runs on, by what its transfers reached: recorded op times hold as they are.
 plan::Machine machine_of(const pager::Pager::TransferCosts& costs);
 
-base::Result<Lesson, NoLesson> learn(const trace::Stream& stream, base::Bytes budget, const plan::Machine& machine);
+/// `known`: what was learned before, of the same thread; its classes are planned too. May be null.
+base::Result<Lesson, NoLesson> learn(const trace::Stream& stream, base::Bytes budget, const plan::Machine& machine,
+                                     const Lesson* known = nullptr);
 
 /// Tells the stream's ops since the last window, so that who follows the plans stands where the program does. `blocks`:
 /// those alive now, by number. False where those ops are no longer known.

@@ -299,18 +299,22 @@ void Pager::note_curve() {
 
 void Pager::settle_pool() { ledger_.set_pooled(binding_.pooled()); }
 
-void Pager::note_boundary_work() { boundary_work_ = fuzz_.has_value() || witness_ops_ != 0 || task_; }
+void Pager::note_boundary_work() {
+  boundary_work_at_ = fuzz_.has_value() || witness_ops_ != 0 ? 0 : task_ ? task_at_ : kNever;
+}
 
-void Pager::call_at_boundary(std::function<void()> task) {
+void Pager::call_at_boundary(std::function<void()> task, std::uint64_t after_ops) {
   const Lock lock(*this);
   task_ = std::move(task);
+  task_at_ = clock_.load(std::memory_order_relaxed) + after_ops;
   note_boundary_work();
 }
 
-void Pager::run_task() {
+void Pager::run_task(std::uint64_t now) {
   std::function<void()> task;
   {
     const Lock lock(*this);
+    if (now < task_at_) return;
     task = std::exchange(task_, nullptr);
     note_boundary_work();
   }
@@ -319,7 +323,7 @@ void Pager::run_task() {
 
 void Pager::do_boundary_work(std::uint64_t now) {
   const PagingTime paging(t_state.top == nullptr && sink() != nullptr);
-  if (t_state.top == nullptr) run_task();
+  if (t_state.top == nullptr) run_task(now);
   if (witness_ops_ != 0 && now % witness_ops_ == 0) {
     const Lock lock(*this);  // or what another thread moves meanwhile could be seen twice
     const std::uint64_t resident = arena::resident_size(space_.begin(), space_.end()).count();
@@ -361,11 +365,27 @@ Statistics Pager::statistics() {
   s.export_bytes = export_bytes_;
   s.mappings = arena::Mappings::count_now();
   s.system_calls = binding_.system_calls();
-  s.followed_ops += source_ != nullptr ? source_->followed_ops() : 0;
-  s.plan_misses += source_ != nullptr ? source_->misses() : 0;
+  count_followed(s);
   s.handling_seconds = s.page_out_handling_seconds + s.page_in_handling_seconds;
   s.stall_seconds = s.page_out_stall_seconds + s.page_in_stall_seconds;
   return s;
+}
+
+void Pager::count_followed(Statistics& counts) const {
+  if (source_ == nullptr) return;
+  counts.followed_ops += source_->followed_ops();
+  counts.plan_misses += source_->misses();
+}
+
+Pager::Account Pager::account() {
+  const Lock lock(*this);
+  Statistics s = counts_;
+  count_followed(s);
+  return {.page_outs = s.page_outs + s.clean_drops,
+          .followed_ops = s.followed_ops,
+          .plan_misses = s.plan_misses,
+          .paging_seconds = s.page_out_stall_seconds + s.page_in_stall_seconds + s.page_out_handling_seconds +
+                            s.page_in_handling_seconds};
 }
 
 Bytes Pager::charged() {

@@ -91,7 +91,7 @@ class Pager {
   /// Counts an op; the fuzzer evicts here.
   void at_op_boundary() {
     const std::uint64_t now = clock_.fetch_add(1, std::memory_order_relaxed) + 1;
-    if (boundary_work_.load(std::memory_order_relaxed)) [[unlikely]]
+    if (now >= boundary_work_at_.load(std::memory_order_relaxed)) [[unlikely]]
       do_boundary_work(now);
   }
   bool pin_if_ready(Block& block, Access access) {
@@ -117,8 +117,17 @@ class Pager {
   void admit(PinSet& pins);
 
   // --- following a plan
-  /// Calls it once, with no lock held, when an op begins that no other op called. In the place of the task before.
-  void call_at_boundary(std::function<void()> task);
+  /// Calls it once, with no lock held, when an op begins that no other op called; no earlier than so many ops from now.
+  /// In the place of the task before.
+  void call_at_boundary(std::function<void()> task, std::uint64_t after_ops = 0);
+  /// What was moved and followed so far; cheaper than all statistics.
+  struct Account {
+    std::uint64_t page_outs = 0;
+    std::uint64_t followed_ops = 0;
+    std::uint64_t plan_misses = 0;
+    double paging_seconds = 0;  // that ops waited for transfers, and handled them
+  };
+  Account account();
   /// What transfers cost so far: on their links, and seconds of ops' own time each.
   struct TransferCosts {
     transfer::Engine::Rates rates;
@@ -178,6 +187,8 @@ class Pager {
   void after_fork(bool in_child);
 
  private:
+  static constexpr std::uint64_t kNever = ~std::uint64_t{0};
+
   class Lock;
   /// A page-in under way, and the pages it reads into. Charged from its submission.
   struct Arrival {
@@ -255,7 +266,8 @@ class Pager {
   void remove_absent(Block& block) noexcept;
   void do_boundary_work(std::uint64_t now);
   void note_boundary_work();
-  void run_task();
+  void run_task(std::uint64_t now);
+  void count_followed(Statistics& counts) const;
   base::Bytes resident_by_plan() const noexcept;
   bool is_told_to_source() const { return source_ != nullptr && follower_ == &t_state; }
   void leave_transfers_under_way();
@@ -292,7 +304,8 @@ class Pager {
   std::optional<std::mt19937_64> fuzz_;
   std::uint64_t fuzz_evictions_ = 0;
   std::uint64_t witness_ops_ = 0;
-  std::function<void()> task_;  // for the next boundary
+  std::function<void()> task_;  // for a boundary
+  std::uint64_t task_at_ = 0;   // op index
   std::uint64_t export_bytes_ = 0;
   std::uint64_t births_ = 0;                   // blocks ever made
   std::atomic<std::uint64_t> clock_{0};        // op index; goes on from session to session, as last uses do
@@ -300,7 +313,7 @@ class Pager {
   std::atomic<std::uint64_t> floor_{0};        // bytes
   std::atomic<std::uint64_t> unevictable_{0};  // bytes in slabs and exports
   std::atomic<std::uint64_t> records_{0};
-  std::atomic<bool> boundary_work_{false};
+  std::atomic<std::uint64_t> boundary_work_at_{kNever};  // op index
   std::atomic<base::EventSink*> sink_{nullptr};
   std::atomic<bool> is_followed_{false};
 };

@@ -45,6 +45,7 @@ class Agenda {
   std::uint32_t storages() const { return liveness_.storages(); }
 
   const OpSignature& signature(std::uint32_t op) const { return signatures_[op]; }
+  const std::vector<OpSignature>& signatures() const { return signatures_; }
   /// The pageable storages that it makes, in the order of the trace.
   std::span<const Birth> births(std::uint32_t op) const { return part(births_, birth_begins_, op); }
   /// The pageable storages that it uses, but for those that it makes.

@@ -59,7 +59,10 @@ std::unique_ptr<transfer::Engine> make_tier(const base::Config& config) {
 
 guide::Guide::Options guide_options(const base::Config& config, bool plans) {
   guide::Guide::Options options{.plans = plans, .waits = config.plan_sync};
-  if (!config.trace.empty()) options.least_ops = trace::Recorder::kMostOps;
+  if (!config.trace.empty()) {
+    options.least_ops = trace::Recorder::kMostOps;
+    options.rests = false;
+  }
   if (!config.quiet)
     options.say = [](const std::string& line) { std::fprintf(stderr, "tensorpager: %s\n", line.c_str()); };
   return options;

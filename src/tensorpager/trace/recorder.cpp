@@ -125,6 +125,14 @@ std::chrono::nanoseconds Recorder::op_time() const {
   return op_time_;
 }
 
+void Recorder::restart() noexcept {
+  const std::lock_guard lock(mutex_);
+  first_ += ops_.size();
+  ops_.clear();
+  alive_before_.clear();
+  changes_.clear();
+}
+
 void Recorder::keep(std::size_t most_ops) noexcept {
   const std::lock_guard lock(mutex_);
   most_ops_ = std::max(most_ops_, most_ops);

@@ -39,6 +39,8 @@ class Recorder final : public base::EventSink {
   void slab_grew(base::Bytes slab) noexcept override;
   void hint(base::Hint hint) noexcept override;
 
+  /// Forgets all that was recorded. Who calls it tells anew what is alive.
+  void restart() noexcept;
   /// From now on, if that is more than before.
   void keep(std::size_t most_ops) noexcept;
   /// In the kernels of all ops so far, and between them.
