@@ -36,7 +36,7 @@ bool Pager::begin_op(const plan::OpSignature& op, std::span<Block* const> touche
   actions_.clear();
   const bool is_expected = source_->begin_op(op, touched, actions_);
   for (const Action& action : actions_) execute(action);
-  submit_page_ins();
+  submit_page_ins(is_placed_ ? page_ins_until(touched) : 0);
   note_curve();
   if (is_expected) began_as_planned_ = is_as_planned(source_->planned_at_begin());
   return is_expected;
@@ -127,9 +127,11 @@ bool Pager::is_as_planned(std::optional<base::Bytes> planned) noexcept {
   return difference == base::Bytes(0);
 }
 
-/// In order, as far as the page-outs that they wait for are done and there is room; the rest at the next op.
-void Pager::submit_page_ins() {
-  for (; !page_ins_.empty(); page_ins_.pop_front()) {
+/// In order, as far as the page-outs that they wait for are done and there is room; the rest at the next op. Compute
+/// waits for the first `must`: where blocks have places, one that the op uses before it has left is not where others
+/// expect it.
+void Pager::submit_page_ins(std::size_t must) {
+  for (; !page_ins_.empty(); page_ins_.pop_front(), must -= must > 0 ? 1 : 0) {
     const Action& action = page_ins_.front();
     try {
       if (action.kind == Action::Kind::kAwaitQueued) {
@@ -140,7 +142,7 @@ void Pager::submit_page_ins() {
         }
         if (binding_.hands_over())
           hand_over(*leaving);
-        else if (tier_->is_done(leaving->copy))
+        else if (must > 0 || tier_->is_done(leaving->copy))
           finish(*leaving);
         else
           return;
@@ -156,6 +158,14 @@ void Pager::submit_page_ins() {
       ++counts_.failed_actions;
     }
   }
+}
+
+/// How many of them come no later than the last that is for one of these blocks.
+std::size_t Pager::page_ins_until(std::span<Block* const> touched) const {
+  const auto is_needed = [&](const Action& action) {
+    return action.kind == Action::Kind::kPageIn && std::ranges::find(touched, action.block) != touched.end();
+  };
+  return static_cast<std::size_t>(page_ins_.rend() - std::find_if(page_ins_.rbegin(), page_ins_.rend(), is_needed));
 }
 
 /// Whether the place itself is free. What is in it belongs to no plan: it goes when an op asks for room.

@@ -249,7 +249,8 @@ class Pager {
   bool is_as_planned(std::optional<base::Bytes> planned) noexcept;
   void try_all(const std::vector<Action>& actions) noexcept;
   void execute(const Action& action);
-  void submit_page_ins();
+  void submit_page_ins(std::size_t must = 0);
+  std::size_t page_ins_until(std::span<Block* const> touched) const;
   void forget_page_ins(const Block& block) noexcept;
   bool has_place(const Wanted& wanted);
   bool births_have_places();

@@ -20,7 +20,7 @@ constexpr std::uint32_t kFurthest = 64;
 }  // namespace
 
 PlanCursor::PlanCursor(std::shared_ptr<const plan::Agenda> agenda)
-    : agenda_(std::move(agenda)), blocks_(agenda_->storages()) {}
+    : agenda_(std::move(agenda)), blocks_(agenda_->storages()), places_(agenda_->ops()) {}
 
 void PlanCursor::bind(StorageId storage, Block& block) {
   if (Block* before = std::exchange(blocks_[index(storage)], &block)) storages_.erase(before);
@@ -37,8 +37,9 @@ bool PlanCursor::begin_op(const OpSignature& op, std::span<Block* const> touched
   take_over();
   born_.clear();
   placed_.clear();
-  temporaries_ = {};
-  in_op_ = has_made_ = false;
+  temporaries_.clear();
+  in_op_ = false;
+  made_ = 0;
   const auto silent = std::exchange(silent_, std::nullopt);
   const OpSignature& expected = agenda_->signature(position_);
   const bool touches = op.sizes != 0;
@@ -178,7 +179,7 @@ bool PlanCursor::made_nothing() const {
   const auto is_made = [&](std::uint32_t i) {
     return agenda_->row(i).fill == Fill::kBorn && agenda_->row(i).storage == plan::kTemporary;
   };
-  return !has_made_ &&
+  return made_ == 0 &&
          (!agenda_->births(position_).empty() || std::ranges::any_of(agenda_->beginning(position_), is_made));
 }
 
@@ -204,12 +205,15 @@ void PlanCursor::match_births() {
   bool as_expected = born_.size() == expected.size();
   if (as_expected) {
     for (std::size_t k = 0; k < expected.size(); ++k) {
-      bind(expected[k].storage, *born_[k]);
-      as_expected &= born_[k]->size == expected[k].size;
+      bind(expected[k].storage, *born_[k].block);
+      as_expected &= born_[k].block->size == expected[k].size;
     }
+    std::vector<std::uint32_t>& places = places_[position_];
+    places.clear();
+    for (const Birth& one : born_) places.push_back(one.place);
   } else {
     std::size_t k = 0;
-    for (Block* block : born_) {
+    for (const auto& [block, place] : born_) {
       std::size_t match = k;
       while (match < expected.size() && expected[match].size != block->size) ++match;
       if (match == expected.size()) continue;
@@ -242,13 +246,16 @@ void PlanCursor::end_rows(std::vector<Action>& actions) {
 }
 
 void PlanCursor::created(Block& block) {
-  has_made_ = true;
-  if (in_op_) born_.push_back(&block);
+  if (in_op_) born_.push_back({&block, made_});
+  ++made_;
+  const auto made = std::ranges::find(temporaries_, nullptr, &Temporary::block);
+  if (made != temporaries_.end()) made->block = &block;
   if (silent_) miss(*std::exchange(silent_, std::nullopt));
 }
 
 void PlanCursor::died(Block& block) noexcept {
-  std::erase(born_, &block);
+  std::erase_if(born_, [&](const Birth& one) { return one.block == &block; });
+  std::erase_if(temporaries_, [&](const Temporary& one) { return one.block == &block; });
   const auto known = storages_.find(&block);
   if (known == storages_.end()) return;
   blocks_[index(known->second)] = nullptr;
@@ -256,24 +263,41 @@ void PlanCursor::died(Block& block) noexcept {
   storages_.erase(known);
 }
 
-/// The first birth of this size that has no block yet, or what the op allocates for itself.
 std::optional<std::uint64_t> PlanCursor::place_of_birth(base::Bytes size, base::Bytes charged) {
   if (!in_op_) return std::nullopt;
-  for (const plan::Agenda::Birth& birth : agenda_->births(position_)) {
-    if (birth.size != size || std::ranges::find(placed_, birth.storage) != placed_.end()) continue;
-    placed_.push_back(birth.storage);
-    const Row* const row = born_row(birth.storage);
-    return row != nullptr && row->bytes == charged ? std::optional(row->offset) : std::nullopt;
-  }
-  return place_of_temporary(charged);
+  std::erase_if(temporaries_, [](const Temporary& one) { return one.block == nullptr; });  // was not made after all
+  const auto storage = next_birth(size);
+  if (!storage) return place_of_temporary(charged);
+  placed_.push_back(*storage);
+  const Row* const row = born_row(*storage);
+  return row != nullptr && row->bytes == charged ? std::optional(row->offset) : std::nullopt;
 }
 
+/// What the op makes next, as in the last window; else the first birth of this size that has no block yet. Nothing
+/// where it is what the op allocates for itself.
+std::optional<StorageId> PlanCursor::next_birth(base::Bytes size) const {
+  const auto births = agenda_->births(position_);
+  const std::vector<std::uint32_t>& places = places_[position_];
+  if (!places.empty()) {
+    const auto found = std::ranges::find(places, made_);
+    if (found == places.end()) return std::nullopt;
+    return births[static_cast<std::size_t>(found - places.begin())].storage;
+  }
+  for (const plan::Agenda::Birth& birth : births)
+    if (birth.size == size && std::ranges::find(placed_, birth.storage) == placed_.end()) return birth.storage;
+  return std::nullopt;
+}
+
+/// The first gap that is left of its row.
 std::optional<std::uint64_t> PlanCursor::place_of_temporary(base::Bytes charged) {
   const Row* const row = born_row(plan::kTemporary);
-  if (row == nullptr || temporaries_ + charged > row->bytes) return std::nullopt;
-  const std::uint64_t offset = row->offset + temporaries_.count();
-  temporaries_ += charged;
-  return offset;
+  if (row == nullptr) return std::nullopt;
+  std::uint64_t begin = row->offset;
+  auto next = temporaries_.begin();
+  for (; next != temporaries_.end() && next->begin < begin + charged.count(); ++next) begin = next->end;
+  if (begin + charged.count() > row->offset + row->bytes.count()) return std::nullopt;
+  temporaries_.insert(next, {nullptr, begin, begin + charged.count()});
+  return begin;
 }
 
 const Row* PlanCursor::born_row(StorageId storage) const {

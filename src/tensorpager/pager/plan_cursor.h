@@ -77,6 +77,7 @@ class PlanCursor final : public ActionSource {
   void begin_rows(std::vector<Action>& actions, std::optional<std::uint32_t> skipping_to = std::nullopt);
   bool is_resident_now(plan::StorageId storage) const;
   void leave_what_is_below(std::vector<Action>& actions);
+  std::optional<plan::StorageId> next_birth(base::Bytes size) const;
   std::optional<std::uint64_t> place_of_temporary(base::Bytes charged);
   /// The row of what the op under way makes; null where there is none.
   const plan::Row* born_row(plan::StorageId storage) const;
@@ -95,9 +96,21 @@ class PlanCursor final : public ActionSource {
   std::vector<Block*> blocks_;  // by storage; null where it is not known
   std::unordered_map<const Block*, plan::StorageId> storages_;
   std::deque<PageOut> page_outs_;            // not awaited yet, oldest first
-  std::vector<Block*> born_;                 // in the op under way
+  struct Birth {
+    Block* block;
+    std::uint32_t place;  // among all that the op made
+  };
+  std::vector<Birth> born_;         // in the op under way
+  std::uint32_t made_ = 0;          // blocks in the op under way
+  /// By op: the places of its births among all that it makes, as they were in the last window; empty: not known.
+  std::vector<std::vector<std::uint32_t>> places_;
   std::vector<plan::StorageId> placed_;      // in the op under way
-  base::Bytes temporaries_;                  // placed in the op under way, side by side
+  /// What the op under way made for itself, side by side in its row.
+  struct Temporary {
+    const Block* block;  // null: it is about to be made
+    std::uint64_t begin, end;
+  };
+  std::vector<Temporary> temporaries_;  // by begin
   std::vector<plan::StorageId> lost_;        // since the last op began: their blocks died, the trace has them alive
   std::optional<plan::OpSignature> missed_;  // the op before, if it was not expected
   std::optional<plan::OpSignature> silent_;  // an op that may be none of the plan: it has made nothing so far
@@ -107,7 +120,6 @@ class PlanCursor final : public ActionSource {
   std::uint64_t misses_ = 0;
   bool is_new_ = true;  // no op was told yet
   bool in_op_ = false;
-  bool has_made_ = false;        // the op under way, a block
   bool is_provisional_ = false;  // the op under way has touched nothing, and should make something
 };
 
