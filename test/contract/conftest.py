@@ -1,5 +1,7 @@
 """The marks and fixtures of the contract tests. A test marked `forked` has a process of its own; see forked.py."""
 
+import signal
+
 import forked
 import launch
 import pytest
@@ -9,6 +11,8 @@ SECONDS = 60  # for one test; the slowest takes a few
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "forked(seconds): the body runs in a fork of this process")
+    # A shell starts what is to run in its background with interrupts ignored, which programs would inherit.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     config.addinivalue_line("markers", "stable(reason): makes sense, or is granted, under the stable binding only")
 
 
