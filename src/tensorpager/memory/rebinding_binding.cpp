@@ -144,18 +144,29 @@ pager::Binding::Gathering RebindingBinding::plan_gathering(std::span<Block* cons
 void RebindingBinding::gather(const Gathering& gathering) {
   for (const arena::Region::Slide& slide : gathering.plan.slides)
     open(slide.to, slide.to + block_at(slide.from)->charged.count());
-  for (const arena::Region::Slide& slide : gathering.plan.slides) {
-    Block& block = *block_at(slide.from);
-    const bool was_protected = poison_ && block.is_clean();
-    if (was_protected) protect(block.data, block.charged, PROT_READ | PROT_WRITE);
-    std::memmove(base_ + slide.to, base_ + slide.from, block.charged.count());
-    space_.set_owner(block.data, nullptr);
-    block.data = base_ + slide.to;
-    space_.set_owner(block.data, &block);
-    if (was_protected) protect(block.data, block.charged, PROT_READ);
-    holders_.set_data(block, block.data);
-    region_.slide(slide);
-  }
+  for (const arena::Region::Slide& one : gathering.plan.slides) slide(*block_at(one.from), one);
+}
+
+void RebindingBinding::slide(Block& block, const arena::Region::Slide& slide) {
+  const bool was_protected = poison_ && block.is_clean();
+  if (was_protected) protect(block.data, block.charged, PROT_READ | PROT_WRITE);
+  std::memmove(base_ + slide.to, base_ + slide.from, block.charged.count());
+  space_.set_owner(block.data, nullptr);
+  block.data = base_ + slide.to;
+  space_.set_owner(block.data, &block);
+  if (was_protected) protect(block.data, block.charged, PROT_READ);
+  holders_.set_data(block, block.data);
+  region_.slide(slide);
+}
+
+void RebindingBinding::move_to(Block& block, const pager::PlannedPlace& place) {
+  const auto to = place_in_arena(place);
+  const auto from = static_cast<std::uint64_t>(block.data - base_);
+  if (!to || *to == from) return;
+  const auto in_the_way = region_.pieces_in(*to, place.bytes);
+  if (!std::ranges::all_of(in_the_way, [&](std::uint64_t piece) { return piece == from; })) return;
+  open(*to, *to + place.bytes.count());
+  slide(block, {from, *to});
 }
 
 /// Not all of the arena at once: accessible bytes count against the process's limit of data (`ulimit -d`), used or not.

@@ -59,6 +59,7 @@ class RebindingBinding final : public pager::Binding {
   std::optional<std::vector<pager::Block*>> in_the_way(const pager::Wanted& wanted, std::uint64_t now) override;
   void keep_for_plans(base::Bytes space) override { planned_ = space; }
   bool can_clear(const pager::PlannedPlace& place) const override;
+  void move_to(pager::Block& block, const pager::PlannedPlace& place) override;
   bool has_gap(base::Bytes bytes) const override { return region_.has_gap(bytes, base::kPage); }
   Gathering plan_gathering(std::span<pager::Block* const> movable) override;
   void gather(const Gathering& gathering) override;
@@ -72,6 +73,7 @@ class RebindingBinding final : public pager::Binding {
   arena::Region::Cost cost(std::uint64_t now) const;
   std::optional<std::uint64_t> place_in_arena(const pager::PlannedPlace& place) const;
   std::optional<std::vector<pager::Block*>> in_the_way_at(std::uint64_t offset, base::Bytes bytes) const;
+  void slide(pager::Block& block, const arena::Region::Slide& slide);
   void open(std::uint64_t begin, std::uint64_t end);
   std::byte* take_place(base::Bytes size);
   void give_back(std::byte* at);

@@ -23,10 +23,11 @@ struct Action {
     kAwaitQueued,  // the next page-in waits until then, in its queue
     kPageIn,       // submitted, in this order
     kNeed,         // compute waits until the block has come
+    kMove,         // resident, and to be elsewhere, if the binding places blocks
   };
   Kind kind;
   Block* block;
-  std::uint64_t offset = 0;  // where a page-in goes, if the binding places blocks
+  std::uint64_t offset = 0;  // where it goes, if the binding places blocks
   std::uint64_t number = 0;  // of the block that is awaited: another may be where it was
 
   friend bool operator==(const Action&, const Action&) = default;

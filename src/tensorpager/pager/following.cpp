@@ -97,6 +97,8 @@ void Pager::execute(const Action& action) {
       page_ins_.push_back(action);
       submit_page_ins();  // before compute waits for anything else
       return;
+    case Action::Kind::kMove:
+      return move(block, action.offset);
     case Action::Kind::kNeed:
       if (block.arriving) finish_page_in(block, Access::kRead);
       return;
@@ -173,6 +175,16 @@ bool Pager::has_place(const Wanted& wanted) {
   if (!is_placed_) return true;
   const auto in_the_way = binding_.in_the_way(wanted, clock_.load(std::memory_order_relaxed));
   return in_the_way && in_the_way->empty();
+}
+
+/// As far as nobody knows its address.
+void Pager::move(Block& block, std::uint64_t offset) {
+  std::uint64_t word = block.state();
+  const bool is_free = (word & ~kClean) == 0 && !block.leaving && binding_.is_claimed(block);
+  // Threads that pin it from here on wait for the lock.
+  if (!is_placed_ || !is_free || !block.word.compare_exchange_strong(word, word | kAbsent)) return;
+  binding_.move_to(block, {offset, block.charged});
+  block.word.fetch_and(~kAbsent, std::memory_order_release);
 }
 
 /// Those not submitted yet.

@@ -34,7 +34,7 @@ void PlanCursor::begin_here() {
 }
 
 bool PlanCursor::begin_op(const OpSignature& op, std::span<Block* const> touched, std::vector<Action>& actions) {
-  take_over();
+  take_over(actions);
   born_.clear();
   placed_.clear();
   temporaries_.clear();
@@ -125,7 +125,7 @@ void PlanCursor::begin_rows(std::vector<Action>& actions, std::optional<std::uin
 /// For the newest page-out with this ticket and all that are older.
 void PlanCursor::await(std::uint32_t ticket, Action::Kind kind, std::vector<Action>& actions) {
   const auto newest = std::find_if(page_outs_.rbegin(), page_outs_.rend(),
-                                   [&](const PageOut& page_out) { return page_out.ticket == ticket; });
+                                   [&](const PageOut& page_out) { return agenda_->ticket(page_out.row) == ticket; });
   for (auto count = page_outs_.rend() - newest; count > 0; --count) await_oldest(kind, actions);
 }
 
@@ -184,7 +184,7 @@ bool PlanCursor::made_nothing() const {
 }
 
 /// The storages whose death the trace has after the last op, and that live on, continue those that died instead.
-void PlanCursor::take_over() {
+void PlanCursor::take_over(std::vector<Action>& actions) {
   if (lost_.empty()) return;
   const std::uint32_t last = (position_ == 0 ? agenda_->ops() : position_) - 1;
   for (const StorageId ending : agenda_->deaths(last)) {
@@ -195,6 +195,7 @@ void PlanCursor::take_over() {
     if (lost == lost_.end()) continue;
     blocks_[index(ending)] = nullptr;
     bind(*lost, *block);
+    if (const auto place = place_of(*block)) actions.push_back({Action::Kind::kMove, block, *place});
     lost_.erase(lost);
   }
   lost_.clear();
@@ -233,7 +234,7 @@ void PlanCursor::end_rows(std::vector<Action>& actions) {
     Block* block = blocks_[index(row.storage)];
     if (block != nullptr) actions.push_back({Action::Kind::kPageOut, block});
     if (row.leave == Leave::kPageOut)
-      page_outs_.push_back({agenda_->ticket(i), windows_, block, block != nullptr ? block->number : 0});
+      page_outs_.push_back({i, windows_, block, block != nullptr ? block->number : 0});
   }
   if (position_ < agenda_->ops()) return;
   for (const std::uint32_t i : agenda_->arriving_at_end())
@@ -288,16 +289,42 @@ std::optional<StorageId> PlanCursor::next_birth(base::Bytes size) const {
   return std::nullopt;
 }
 
-/// The first gap that is left of its row.
+/// In its row; where several leave no gap of this size there, between what else is to be resident.
 std::optional<std::uint64_t> PlanCursor::place_of_temporary(base::Bytes charged) {
+  auto begin = gap_in_row(charged);
+  if (!begin) begin = gap_between_rows(charged);
+  if (!begin) return std::nullopt;
+  const auto next = std::ranges::upper_bound(temporaries_, *begin, {}, &Temporary::begin);
+  temporaries_.insert(next, {nullptr, *begin, *begin + charged.count()});
+  return begin;
+}
+
+std::optional<std::uint64_t> PlanCursor::gap_in_row(base::Bytes charged) const {
   const Row* const row = born_row(plan::kTemporary);
   if (row == nullptr) return std::nullopt;
   std::uint64_t begin = row->offset;
-  auto next = temporaries_.begin();
-  for (; next != temporaries_.end() && next->begin < begin + charged.count(); ++next) begin = next->end;
-  if (begin + charged.count() > row->offset + row->bytes.count()) return std::nullopt;
-  temporaries_.insert(next, {nullptr, begin, begin + charged.count()});
-  return begin;
+  for (const Temporary& one : temporaries_) {
+    if (one.end <= begin) continue;
+    if (begin + charged.count() <= one.begin) break;
+    begin = one.end;
+  }
+  return begin + charged.count() <= row->offset + row->bytes.count() ? std::optional(begin) : std::nullopt;
+}
+
+std::optional<std::uint64_t> PlanCursor::gap_between_rows(base::Bytes charged) const {
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> taken;
+  const auto take = [&](const Row& row) { taken.emplace_back(row.offset, row.offset + row.bytes.count()); };
+  for (const Row& row : agenda_->plan().rows)
+    if (row.begin <= position_ && position_ < row.end) take(row);
+  for (const PageOut& page_out : page_outs_) take(agenda_->row(page_out.row));
+  for (const Temporary& one : temporaries_) taken.emplace_back(one.begin, one.end);
+  std::ranges::sort(taken);
+  std::uint64_t begin = 0;
+  for (const auto& [from, to] : taken) {
+    if (begin + charged.count() <= from) break;
+    begin = std::max(begin, to);
+  }
+  return begin + charged.count() <= planned_space().count() ? std::optional(begin) : std::nullopt;
 }
 
 const Row* PlanCursor::born_row(StorageId storage) const {

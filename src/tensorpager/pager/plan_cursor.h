@@ -65,7 +65,7 @@ class PlanCursor final : public ActionSource {
 
  private:
   struct PageOut {
-    std::uint32_t ticket;
+    std::uint32_t row;
     std::uint64_t window;
     Block* block;  // null: it was never there; may be dead
     std::uint64_t number;
@@ -79,6 +79,8 @@ class PlanCursor final : public ActionSource {
   void leave_what_is_below(std::vector<Action>& actions);
   std::optional<plan::StorageId> next_birth(base::Bytes size) const;
   std::optional<std::uint64_t> place_of_temporary(base::Bytes charged);
+  std::optional<std::uint64_t> gap_in_row(base::Bytes charged) const;
+  std::optional<std::uint64_t> gap_between_rows(base::Bytes charged) const;
   /// The row of what the op under way makes; null where there is none.
   const plan::Row* born_row(plan::StorageId storage) const;
   void await(std::uint32_t ticket, Action::Kind kind, std::vector<Action>& actions);
@@ -86,7 +88,7 @@ class PlanCursor final : public ActionSource {
   void end_rows(std::vector<Action>& actions);
   void match_births();
   void match_arguments(std::span<Block* const> touched);
-  void take_over();
+  void take_over(std::vector<Action>& actions);
   bool made_nothing() const;
   /// The op under way, which was taken for the plan's.
   bool is_another() const { return is_provisional_ && made_nothing(); }
@@ -105,7 +107,7 @@ class PlanCursor final : public ActionSource {
   /// By op: the places of its births among all that it makes, as they were in the last window; empty: not known.
   std::vector<std::vector<std::uint32_t>> places_;
   std::vector<plan::StorageId> placed_;      // in the op under way
-  /// What the op under way made for itself, side by side in its row.
+  /// What the op under way made for itself.
   struct Temporary {
     const Block* block;  // null: it is about to be made
     std::uint64_t begin, end;
