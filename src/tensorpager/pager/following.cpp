@@ -37,6 +37,7 @@ bool Pager::begin_op(const plan::OpSignature& op, std::span<Block* const> touche
   const bool is_expected = source_->begin_op(op, touched, actions_);
   for (const Action& action : actions_) execute(action);
   submit_page_ins(is_placed_ ? page_ins_until(touched) : 0);
+  if (is_placed_) move_into_place(touched);
   note_curve();
   if (is_expected) began_as_planned_ = is_as_planned(source_->planned_at_begin());
   return is_expected;
@@ -185,6 +186,12 @@ void Pager::move(Block& block, std::uint64_t offset) {
   if (!is_placed_ || !is_free || !block.word.compare_exchange_strong(word, word | kAbsent)) return;
   binding_.move_to(block, {offset, block.charged});
   block.word.fetch_and(~kAbsent, std::memory_order_release);
+}
+
+/// What came elsewhere, or was moved to make room, does not stay in the way of others.
+void Pager::move_into_place(std::span<Block* const> touched) {
+  for (Block* block : touched)
+    if (const auto place = source_->place_of(*block)) move(*block, *place);
 }
 
 /// Those not submitted yet.

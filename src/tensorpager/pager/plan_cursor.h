@@ -97,22 +97,22 @@ class PlanCursor final : public ActionSource {
   std::shared_ptr<const plan::Agenda> agenda_;
   std::vector<Block*> blocks_;  // by storage; null where it is not known
   std::unordered_map<const Block*, plan::StorageId> storages_;
-  std::deque<PageOut> page_outs_;            // not awaited yet, oldest first
+  std::deque<PageOut> page_outs_;  // not awaited yet, oldest first
   struct Birth {
     Block* block;
     std::uint32_t place;  // among all that the op made
   };
-  std::vector<Birth> born_;         // in the op under way
-  std::uint32_t made_ = 0;          // blocks in the op under way
+  std::vector<Birth> born_;  // in the op under way
+  std::uint32_t made_ = 0;   // blocks in the op under way
   /// By op: the places of its births among all that it makes, as they were in the last window; empty: not known.
   std::vector<std::vector<std::uint32_t>> places_;
-  std::vector<plan::StorageId> placed_;      // in the op under way
+  std::vector<plan::StorageId> placed_;  // in the op under way
   /// What the op under way made for itself.
   struct Temporary {
     const Block* block;  // null: it is about to be made
     std::uint64_t begin, end;
   };
-  std::vector<Temporary> temporaries_;  // by begin
+  std::vector<Temporary> temporaries_;       // by begin
   std::vector<plan::StorageId> lost_;        // since the last op began: their blocks died, the trace has them alive
   std::optional<plan::OpSignature> missed_;  // the op before, if it was not expected
   std::optional<plan::OpSignature> silent_;  // an op that may be none of the plan: it has made nothing so far
