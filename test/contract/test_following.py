@@ -32,8 +32,8 @@ def test_program_that_repeats_itself_is_followed_with_the_same_bits(program, tmp
     assert done.stdout == plain.stdout
     assert stats["plans"] >= 1
     assert stats["followed_ops"] >= 0.9 * (STEPS - LEARNED) * stats["window_ops"]
-    if STABLE:  # under rebinding what cannot have its place makes others differ
-        assert stats["ops_as_planned"] >= 0.9 * (STEPS - LEARNED) * stats["window_ops"]
+    settling = 0 if STABLE else 1  # windows: under rebinding blocks come to their places in the first
+    assert stats["ops_as_planned"] >= 0.9 * (STEPS - LEARNED - settling) * stats["window_ops"]
     assert stats["failed_actions"] == 0 and stats["over_budget_bytes"] == 0
     assert stats["peak_bytes"] <= stats["budget_bytes"]
     assert stats["predicted_peak_bytes"] <= stats["budget_bytes"]

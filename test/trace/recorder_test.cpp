@@ -89,6 +89,20 @@ TEST(Recorder, GivesTemporariesAsTheirLargestSum) {
   EXPECT_EQ(stream.storages.size(), 1u) << kept;
 }
 
+TEST(Recorder, GivesTemporariesAsThePieceTheyNeedWhereBlocksShareAnArena) {
+  Events events{.recorder = Recorder(4_KiB, Recorder::kMostOps, Recorder::Temporaries::kInOnePiece)};
+  const auto op = events.begin("conv");
+  const auto first = events.born(op, 16_KiB);   // [0, 20)
+  const auto second = events.born(op, 28_KiB);  // [20, 52)
+  events.born(op, 100_KiB);                     // lives on
+  events.recorder.block_died(op, first);
+  const auto third = events.born(op, 12_KiB);   // [0, 16)
+  const auto fourth = events.born(op, 20_KiB);  // [52, 76): the gap of 4 is too small
+  for (const auto one : {second, third, fourth}) events.recorder.block_died(op, one);
+  events.end(op);
+  EXPECT_EQ(events.recorder.stream().ops[0].temporary, 76_KiB);
+}
+
 TEST(Recorder, OpInsideAnotherAddsWhatItTouchesToIt) {
   Events events;
   const auto a = events.born(), b = events.born();

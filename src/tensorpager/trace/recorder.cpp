@@ -88,16 +88,44 @@ void Recorder::block_died(Ticket ticket, std::uint64_t number) noexcept {
 
 /// The most that blocks took at one time which are dead by now.
 void Recorder::settle_temporaries(Op& op, Ticket ticket) {
-  const auto changes = changes_.extract(ticket);
+  auto changes = changes_.extract(ticket);
   if (changes.empty()) return;
-  Bytes now;
-  for (const Change& change : changes.mapped()) {
-    const bool lives_on = std::any_of(op.births.begin(), op.births.end(),
-                                      [&](const base::NewBlock& one) { return one.number == change.number; });
-    if (lives_on) continue;
+  std::erase_if(changes.mapped(), [&](const Change& change) {
+    return std::ranges::find(op.births, change.number, &base::NewBlock::number) != op.births.end();
+  });
+  const Bytes most =
+      temporaries_ == Temporaries::kApart ? largest_sum(changes.mapped()) : length_of_piece(changes.mapped());
+  op.temporary = std::max(op.temporary, most);
+}
+
+Bytes Recorder::largest_sum(const std::vector<Change>& changes) {
+  Bytes now, most;
+  for (const Change& change : changes) {
     now = change.is_birth ? now + change.charged : now - change.charged;
-    op.temporary = std::max(op.temporary, now);
+    most = std::max(most, now);
   }
+  return most;
+}
+
+/// Where each goes into the first gap that holds it.
+Bytes Recorder::length_of_piece(const std::vector<Change>& changes) {
+  struct Place {
+    std::uint64_t number, begin, end;
+  };
+  std::vector<Place> places;  // by begin
+  std::uint64_t length = 0;
+  for (const Change& change : changes) {
+    if (!change.is_birth) {
+      std::erase_if(places, [&](const Place& one) { return one.number == change.number; });
+      continue;
+    }
+    std::uint64_t begin = 0;
+    auto next = places.begin();
+    for (; next != places.end() && next->begin < begin + change.charged.count(); ++next) begin = next->end;
+    places.insert(next, {change.number, begin, begin + change.charged.count()});
+    length = std::max(length, begin + change.charged.count());
+  }
+  return Bytes(length);
 }
 
 void Recorder::slab_grew(Bytes slab) noexcept {

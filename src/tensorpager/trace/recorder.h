@@ -4,7 +4,8 @@
 //   metadata, logging and loops over small tensors leave no mark. What the program does between two ops
 //   is added likewise.
 // - What an op's kernel calls in turn is part of the op. A block that an op makes and that dies before the op ends is
-//   temporary: of these only the largest sum at one time is kept.
+//   temporary: of these only the largest sum at one time is kept; where blocks share one arena, the length of the piece
+//   that they need when each goes into the first gap.
 // - A block that is born outside any op is born by an op of its own, `outside`.
 // - A block that dies between two ops, or while several run, dies after the one that began last.
 //
@@ -28,8 +29,11 @@ class Recorder final : public base::EventSink {
   /// Some hundred training steps of a large model; about 60 MB.
   static constexpr std::size_t kMostOps = std::size_t{1} << 18;
 
+  enum class Temporaries : std::uint8_t { kApart, kInOnePiece };
+
   /// Keeps at least the last `most_ops` ops, at most twice as many.
-  explicit Recorder(base::Bytes granule, std::size_t most_ops = kMostOps) : granule_(granule), most_ops_(most_ops) {}
+  explicit Recorder(base::Bytes granule, std::size_t most_ops = kMostOps, Temporaries temporaries = Temporaries::kApart)
+      : granule_(granule), temporaries_(temporaries), most_ops_(most_ops) {}
 
   Ticket op_begins(const base::OpFacts& facts, std::span<const base::Touch> touched) noexcept override;
   void op_touches(Ticket op, std::span<const base::Touch> touched) noexcept override;
@@ -78,9 +82,12 @@ class Recorder final : public base::EventSink {
   Op* find(Ticket op);
   Ticket append(const base::OpFacts& facts);
   void settle_temporaries(Op& op, Ticket ticket);
+  static base::Bytes largest_sum(const std::vector<Change>& changes);
+  static base::Bytes length_of_piece(const std::vector<Change>& changes);
   void forget_oldest();
 
   const base::Bytes granule_;
+  const Temporaries temporaries_;
   std::size_t most_ops_;
   mutable std::mutex mutex_;
   std::deque<Op> ops_;
