@@ -85,9 +85,10 @@ def tensorpager(budget: int | str, *options: str) -> list[str]:
 
 
 def need_and_floor(case: str) -> tuple[int, int]:
-    with tempfile.NamedTemporaryFile("r") as stats, Cgroup() as group:
-        run(case, group, tensorpager("unlimited", "--stats", stats.name))
-        figures = json.load(stats)
+    with tempfile.TemporaryDirectory() as folder, Cgroup() as group:
+        stats = pathlib.Path(folder) / "stats.json"
+        run(case, group, tensorpager("unlimited", "--stats", str(stats)))
+        figures = json.loads(stats.read_text())
     return figures["need_bytes"], figures["floor_bytes"]
 
 
