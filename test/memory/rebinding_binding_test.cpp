@@ -10,6 +10,7 @@
 #include <random>
 #include <vector>
 
+#include "holders.h"
 #include "tensorpager/pager/lru_policy.h"
 #include "tensorpager/pager/pager.h"
 #include "tensorpager/pager/pin_set.h"
@@ -26,27 +27,6 @@ using pager::Temporaries;
 
 constexpr Bytes kBlock{std::uint64_t{64} << 10};
 Bytes blocks(std::uint64_t n) { return Bytes(n * kBlock.count()); }
-
-struct Storage {
-  Block* block = nullptr;
-  std::byte* data = nullptr;
-};
-
-class Storages final : public Holders {
- public:
-  bool claim(Block& block, void* holder) override {
-    auto& storage = *static_cast<Storage*>(holder);
-    if (storage.block != &block) return false;
-    block.holder = holder;
-    return true;
-  }
-  void give_up(Block& block) override { block.holder = nullptr; }
-  bool has(const Block& block) const override {
-    return block.holder != nullptr && static_cast<Storage*>(block.holder)->block == &block;
-  }
-  void set_data(Block& block, std::byte* data) override { static_cast<Storage*>(block.holder)->data = data; }
-  void forget(Block& block) noexcept override { block.holder = nullptr; }
-};
 
 class RebindingTest : public testing::Test {
  protected:

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "../plan/synthetic_traces.h"
+#include "holders.h"
 #include "tensorpager/base/config.h"
 #include "tensorpager/memory/rebinding_binding.h"
 #include "tensorpager/pager/lru_policy.h"
@@ -29,22 +30,8 @@ using pager::Temporaries;
 using trace::index;
 using trace::StorageId;
 
-struct Storage {
-  Block* block = nullptr;
-  std::byte* data = nullptr;
+struct FilledStorage : Storage {
   std::uint8_t value = 0;
-};
-
-class Storages final : public Holders {
- public:
-  bool claim(Block& block, void* holder) override {
-    block.holder = holder;
-    return true;
-  }
-  void give_up(Block& block) override { block.holder = nullptr; }
-  bool has(const Block& block) const override { return block.holder != nullptr; }
-  void set_data(Block& block, std::byte* data) override { static_cast<Storage*>(block.holder)->data = data; }
-  void forget(Block& block) noexcept override { block.holder = nullptr; }
 };
 
 /// A program that does as its trace says.
@@ -118,7 +105,7 @@ class Program {
   void compare_with_plan(std::uint32_t at) {
     for (const plan::Row& row : plan_.rows) {
       if (row.storage == plan::kTemporary || row.begin > at || row.need > at || at >= row.end) continue;
-      const Storage& storage = live_[index(row.storage)];
+      const FilledStorage& storage = live_[index(row.storage)];
       if (storage.data == nullptr) {
         ++misplaced_;
         continue;
@@ -130,13 +117,15 @@ class Program {
     }
   }
   void make(StorageId id) {
-    Storage& storage = live_[index(id)];
+    FilledStorage& storage = live_[index(id)];
     storage.block = &pager_.create(window_.storages[index(id)].bytes);
     storage.data = storage.block->data;
-    pager_.claim(*storage.block, &storage);
+    pager_.claim(*storage.block, static_cast<Storage*>(&storage));
     fill(storage);
   }
-  void fill(Storage& storage) { std::memset(storage.data, storage.value = ++last_value_, storage.block->size.count()); }
+  void fill(FilledStorage& storage) {
+    std::memset(storage.data, storage.value = ++last_value_, storage.block->size.count());
+  }
   void destroy(StorageId id) {
     if (Block* block = std::exchange(live_[index(id)], {}).block) pager_.destroy(*block);
   }
@@ -144,7 +133,7 @@ class Program {
     if (live_[index(id)].block != nullptr) pins.see(*live_[index(id)].block, access);
   }
   void check(StorageId id) {
-    const Storage& storage = live_[index(id)];
+    const FilledStorage& storage = live_[index(id)];
     if (storage.block == nullptr) return;
     const auto bytes = std::span(storage.data, storage.block->size.count());
     wrong_bytes_ += !std::ranges::all_of(bytes, [&](std::byte byte) { return byte == std::byte{storage.value}; });
@@ -158,7 +147,7 @@ class Program {
   pager::Pager pager_{space_, binding_, std::make_unique<pager::LruPolicy>()};
   pager::WorkingRoom room_;
   std::unique_ptr<pager::PlanCursor> cursor_;
-  std::vector<Storage> live_;
+  std::vector<FilledStorage> live_;
   std::uint8_t last_value_ = 0;
   bool checks_places_ = false;
   std::optional<const std::byte*> arena_end_;

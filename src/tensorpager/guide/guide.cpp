@@ -76,6 +76,7 @@ void Guide::look() {
 }
 
 void Guide::at_boundary() {
+  if (is_resting_) return rest_on();  // it took the place of the look at whether the rest is over
   bool is_followed = false;
   {
     const std::lock_guard lock(mutex_);
@@ -158,6 +159,13 @@ void Guide::study() {
 
 /// Between ops.
 void Guide::begin() {
+  if (is_resting_) {
+    {
+      const std::lock_guard lock(mutex_);
+      lesson_.reset();  // of before
+    }
+    return rest_on();
+  }
   bool has_another = false;
   const std::shared_ptr<const Lesson> lesson = take_lesson(has_another);
   if (has_another) return pager_.call_at_boundary([this] { begin(); });

@@ -421,6 +421,7 @@ void Pager::after_fork(bool in_child) {
     ::new (&mutex_) std::mutex;
     sink_ = nullptr;  // its lock may be held by a thread that is not here
     source_ = nullptr;
+    binding_.keep_for_plans(Bytes(0));
     is_followed_ = false;
     page_ins_.clear();
     task_ = nullptr;

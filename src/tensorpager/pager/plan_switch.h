@@ -19,7 +19,6 @@ class PlanSwitch final : public ActionSource {
   /// At least one.
   explicit PlanSwitch(const std::vector<std::shared_ptr<const plan::Agenda>>& agendas);
 
-  std::size_t classes() const { return cursors_.size(); }
   /// In the order of the agendas.
   PlanCursor& cursor(std::size_t i) { return *cursors_[i]; }
   /// Nothing that was told before is counted, and no transfer is under way.
