@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <iterator>
+#include <random>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -11,49 +14,73 @@ namespace {
 using namespace base;
 
 /// Seams know numbers only, so places need not exist.
-const std::byte* place(std::uint64_t address) { return reinterpret_cast<const std::byte*>(address); }
+const std::byte* place(std::uint64_t page) { return reinterpret_cast<const std::byte*>(page * kPage.count()); }
+Bytes pages(std::uint64_t count) { return Bytes(count * kPage.count()); }
 
-std::vector<std::pair<std::size_t, std::uint64_t>> parts_of(const Seams& seams, std::uint64_t begin, Bytes size) {
-  std::vector<std::pair<std::size_t, std::uint64_t>> parts;
-  seams.for_each_part(place(begin), size, [&](std::size_t at, Bytes bytes) { parts.emplace_back(at, bytes.count()); });
+using Parts = std::vector<std::pair<std::size_t, std::uint64_t>>;  // in pages
+
+Parts parts_of(const Seams& seams, std::uint64_t begin, Bytes size) {
+  Parts parts;
+  seams.for_each_part(place(begin), size, [&](std::size_t at, Bytes bytes) {
+    parts.emplace_back(at / kPage.count(), bytes.count() / kPage.count());
+  });
   return parts;
 }
-
-using Parts = std::vector<std::pair<std::size_t, std::uint64_t>>;
 
 TEST(Seams, CutARangeAtThePlacesInsideIt) {
   Seams seams;
   for (const std::uint64_t at : {100, 200, 250, 300, 400}) seams.add(place(at));
-  EXPECT_EQ(parts_of(seams, 200, 100_B), (Parts{{0, 50}, {50, 50}}));
-  EXPECT_EQ(parts_of(seams, 150, 200_B), (Parts{{0, 50}, {50, 50}, {100, 50}, {150, 50}}));
-  EXPECT_EQ(parts_of(seams, 400, 100_B), (Parts{{0, 100}}));
-  EXPECT_EQ(parts_of(seams, 500, 100_B), (Parts{{0, 100}}));
-  EXPECT_EQ(seams.inside(place(200), 100_B), 1u);
-  EXPECT_EQ(seams.inside(place(150), 200_B), 3u);
+  EXPECT_EQ(parts_of(seams, 200, pages(100)), (Parts{{0, 50}, {50, 50}}));
+  EXPECT_EQ(parts_of(seams, 150, pages(200)), (Parts{{0, 50}, {50, 50}, {100, 50}, {150, 50}}));
+  EXPECT_EQ(parts_of(seams, 400, pages(100)), (Parts{{0, 100}}));
+  EXPECT_EQ(parts_of(seams, 500, pages(100)), (Parts{{0, 100}}));
+  EXPECT_EQ(seams.inside(place(200), pages(100)), 1u);
+  EXPECT_EQ(seams.inside(place(150), pages(200)), 3u);
 }
 
 TEST(Seams, GoWithTheMemoryThatMoves) {
   Seams seams;
   for (const std::uint64_t at : {120, 150, 900}) seams.add(place(at));
-  seams.move(place(100), 100_B, place(500));
-  EXPECT_EQ(parts_of(seams, 500, 100_B), (Parts{{0, 20}, {20, 30}, {50, 50}}));
-  EXPECT_EQ(seams.inside(place(100), 100_B), 0u);
+  seams.move(place(100), pages(100), place(500));
+  EXPECT_EQ(parts_of(seams, 500, pages(100)), (Parts{{0, 20}, {20, 30}, {50, 50}}));
+  EXPECT_EQ(seams.inside(place(100), pages(100)), 0u);
   EXPECT_EQ(seams.size(), 3u);
 }
 
 TEST(Seams, GoToTheRangeRightBehindTheirs) {
   Seams seams;
   for (const std::uint64_t at : {150, 900}) seams.add(place(at));
-  seams.move(place(100), 100_B, place(200));
-  EXPECT_EQ(parts_of(seams, 200, 100_B), (Parts{{0, 50}, {50, 50}}));
+  seams.move(place(100), pages(100), place(200));
+  EXPECT_EQ(parts_of(seams, 200, pages(100)), (Parts{{0, 50}, {50, 50}}));
   EXPECT_EQ(seams.size(), 2u);
+}
+
+TEST(Seams, AreAsASetOfPlacesIs) {
+  std::mt19937 random(1);
+  const auto below = [&](std::uint64_t n) { return std::uniform_int_distribution<std::uint64_t>(0, n - 1)(random); };
+  Seams seams;
+  std::set<std::uint64_t> places;
+  for (int i = 0; i < 2000; ++i) {
+    const std::uint64_t begin = 1 + below(400), size = 1 + below(200), to = 1000 + below(400);
+    const auto first = places.upper_bound(begin), last = places.lower_bound(begin + size);
+    ASSERT_EQ(seams.inside(place(begin), pages(size)), static_cast<std::size_t>(std::distance(first, last)));
+    std::vector<std::uint64_t> moved;
+    for (auto one = first; one != last; ++one) moved.push_back(to + *one - begin);
+    const std::uint64_t what = below(8);
+    if (what == 0) seams.move(place(begin), pages(size), place(to));
+    if (what == 1) seams.forget(place(begin), pages(size));
+    if (what <= 1) places.erase(places.lower_bound(begin), places.upper_bound(begin + size));
+    if (what == 0) places.insert(moved.begin(), moved.end());
+    if (what > 1) seams.add(place(begin)), places.insert(begin);
+    ASSERT_EQ(seams.size(), places.size());
+  }
 }
 
 TEST(Seams, AreForgottenWhereTheMemoryIsOneAgain) {
   Seams seams;
   for (const std::uint64_t at : {150, 180, 900}) seams.add(place(at));
-  seams.forget(place(100), 100_B);
-  EXPECT_EQ(parts_of(seams, 100, 100_B), (Parts{{0, 100}}));
+  seams.forget(place(100), pages(100));
+  EXPECT_EQ(parts_of(seams, 100, pages(100)), (Parts{{0, 100}}));
   EXPECT_EQ(seams.size(), 1u);
 }
 
