@@ -26,6 +26,9 @@ namespace {
 
 /// Moves of one block: more would cost more calls than fresh pages do, and a mapping each.
 constexpr std::size_t kMostPieces = 8;
+/// After the pool had to give pages back, so many blocks are made of what it has before fresh pages are tried again:
+/// else pages would be given back and taken anew, and zeroed, whenever what is resident shrinks and grows.
+constexpr std::uint32_t kTightBirths = 1 << 14;
 constexpr int kPoison = 0xFF;  // NaN as a float, -1 as an index
 /// Mappings that one block can add while it is moved out and in.
 constexpr std::uint64_t kMappingsPerMove = kMostPieces + 2;
@@ -95,6 +98,7 @@ std::byte* StableBinding::assemble(std::span<const Piece> pieces, int protection
 
 void StableBinding::trim_pool(Bytes allowance) {
   while (pool_.bytes() > allowance) {
+    tight_births_ = kTightBirths;
     const Piece piece = *pool_.take_oldest();
     close(piece.at, piece.bytes);
     space_.give_back(piece.at, piece.bytes);
@@ -111,8 +115,9 @@ std::byte* StableBinding::acquire(Bytes charged, Bytes pool_allowance) {
   std::byte* fresh = at;
   // While there is room for more, fresh pages: every size of the program's gets a range of its own, and later steps ask
   // nobody.
-  if (pool_.bytes() > pool_allowance)
-    fresh = assemble(pool_.take_up_to(charged, kMostPieces), PROT_READ | PROT_WRITE, at);
+  const bool is_tight = tight_births_ > 0 || pool_.bytes() > pool_allowance;
+  if (tight_births_ > 0) --tight_births_;
+  if (is_tight) fresh = assemble(pool_.take_up_to(charged, kMostPieces), PROT_READ | PROT_WRITE, at);
   trim_pool(pool_allowance);
   if (fresh == at + charged.count()) return at;
   try {

@@ -49,6 +49,7 @@ class StableBinding final : public pager::Binding {
   arena::Mappings mappings_;
   arena::PagePool pool_;
   arena::Seams seams_;
+  std::uint32_t tight_births_ = 0;  // until fresh pages are tried again
   bool poison_ = false;
   std::uint64_t system_calls_ = 0;
 };
