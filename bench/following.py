@@ -17,6 +17,7 @@ import tensorpager
 ABOVE_FLOOR = 1.1  # the least budget tried, in floors
 MOST_STEPS_TO_LEARN = 12
 SETTLING, TIMED = 2, 3  # steps
+REFINING = 14  # steps after the first plan, in which it is checked, made again from the times seen, and recording comes to rest
 
 
 def timed(step) -> float:
@@ -35,6 +36,8 @@ def in_session(step, budget, spill, on_demand: bool) -> tuple[float, dict]:
             step()
             if tensorpager.stats()["plans"]:
                 break
+        for _ in range(0 if on_demand else REFINING):
+            step()
         before = tensorpager.stats()
         seconds = timed(step)
         after = tensorpager.stats()

@@ -56,6 +56,7 @@ def enable(
     fuzz: int | None = None,
     binding: str | None = None,
     *,
+    plan: str | None = None,
     quiet: bool | None = None,
 ) -> Session:
     """Charges and pages what this process allocates from now on, on the CPU.
@@ -66,10 +67,12 @@ def enable(
     fuzz: seed of random evictions at every op, for testing.
     binding: ``"stable"``: a tensor keeps its address; ``"rebinding"``: one arena of exactly the budget, as on a GPU. Default:
         TENSORPAGER_BINDING, else stable. One process keeps to one binding.
+    plan: a plan file to follow from the first op on, with its trace beside it, ``step.trace`` for ``step.plan``; several, with one boundary
+        table, are separated by colons. Default: TENSORPAGER_PLAN, else plans are made while the program runs.
     quiet: True keeps it from saying, in a line on standard error each, how many bytes of tensors were made before and are therefore
         outside the budget, and where a plan comes in force. Default: TENSORPAGER_QUIET.
 
-    Raises ValueError for a size that is none or when a session is active, OSError for a spill directory that cannot be used, ImportError
+    Raises ValueError for a size that is none, a plan that is not right for its trace or for a larger budget, or when a session is active, OSError for a spill directory that cannot be used, ImportError
     where this build was made for another Python or torch. An op that does not fit raises ``torch.OutOfMemoryError``.
     """
     core = _core()
@@ -78,6 +81,7 @@ def enable(
         "SPILL": spill,
         "FUZZ": fuzz,
         "BINDING": binding,
+        "PLAN": plan,
         "QUIET": None if quiet is None else int(quiet),
     }
     before = _tensor_bytes()

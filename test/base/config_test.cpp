@@ -52,9 +52,11 @@ TEST(ReadConfig, ReadsEveryVariable) {
                                    {"TENSORPAGER_WITNESS", "100"},
                                    {"TENSORPAGER_ON_DEMAND", "1"},
                                    {"TENSORPAGER_PLAN_SYNC", "on"},
+                                   {"TENSORPAGER_PLAN", "a.plan:b.plan"},
                                    {"TENSORPAGER_CURVE", "yes"}});
   EXPECT_FALSE(config.plans);
   EXPECT_TRUE(config.plan_sync);
+  EXPECT_EQ(config.plan, "a.plan:b.plan");
   EXPECT_EQ(config.budget, 1536_MiB);
   EXPECT_EQ(config.spill, "/tmp/x y");
   EXPECT_EQ(config.stats, "s.json");

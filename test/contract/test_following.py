@@ -57,3 +57,68 @@ def test_plan_moves_less_in_the_way_of_ops_than_on_demand(tmp_path):
     assert on_demand["plans"] == 0 and on_demand["followed_ops"] == 0
     assert done.stderr == ""
     assert planned["stall_seconds"] < on_demand["stall_seconds"]
+
+
+def plan_of(program, folder):
+    """A plan of a window of it for half of its need, made from a trace of a run."""
+    trace, plan = folder / f"{program}.trace", folder / f"{program}.plan"
+    recorded = run_command("trace", "-o", trace, "--", sys.executable, PROGRAMS / f"{program}.py", "--steps", STEPS)
+    assert recorded.returncode == 0, recorded.stderr
+    made = run_command("plan", trace, "--budget", "60%", "--machine", "m40-12g", "-o", plan)
+    assert made.returncode == 0, made.stderr
+    return plan
+
+
+@pytest.mark.skipif(not STABLE, reason="a trace of the stable binding tells temporaries apart")
+def test_given_plan_is_followed_from_the_first_window_on_with_the_same_bits(tmp_path):
+    plain, need = run("gpt", "unlimited", tmp_path)
+    plan = plan_of("gpt", tmp_path)
+    stats_file = tmp_path / "given.json"
+    command = [sys.executable, PROGRAMS / "gpt.py", "--steps", STEPS]
+    done = run_command("run", "--plan", plan, "--stats", stats_file, "--", *command)
+    assert done.returncode == 0, done.stderr
+    stats = json.loads(stats_file.read_text())
+    assert done.stdout == plain.stdout
+    assert "tensorpager: given: windows of" in done.stderr
+    assert stats["plans"] == 1
+    assert stats["budget_bytes"] == pytest.approx(0.6 * need["need_bytes"], rel=0.05)
+    assert stats["peak_bytes"] <= stats["budget_bytes"] and stats["over_budget_bytes"] == 0
+    first = 2  # steps: an optimizer makes its state in the first, and blocks are known from the second on
+    assert stats["followed_ops"] >= 0.9 * (STEPS - first) * stats["window_ops"]
+    assert stats["ops_as_planned"] >= 0.9 * (STEPS - first - 1) * stats["window_ops"]
+
+
+def test_plan_of_another_program_is_let_go(tmp_path):
+    plain, _ = run("gpt", "unlimited", tmp_path)
+    plan = plan_of("resnet", tmp_path)
+    command = [sys.executable, PROGRAMS / "gpt.py", "--steps", STEPS]
+    stats_file = tmp_path / "given.json"
+    done = run_command("run", "--plan", plan, "--stats", stats_file, "--plan-sync", "--", *command)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == plain.stdout
+
+
+@pytest.mark.parametrize(
+    "arguments, words",
+    [
+        (["--plan", "{folder}/none.plan"], "none.trace"),
+        (["--plan", "{plan}", "--budget", "1MiB"], "made for a budget of"),
+        (["--plan", "{plan}", "--on-demand"], "contradict"),
+        (["--plan", "{plan}:{plan}"], "boundary table"),
+        (["--plan", "{folder}/broken.plan"], "broken.plan"),
+    ],
+)
+def test_plan_that_cannot_be_followed_is_told_before_the_program_starts(arguments, words, tmp_path):
+    data = Path(__file__).parent.parent / "data" / "recorded"
+    trace = tmp_path / "gpt.trace"
+    trace.write_bytes((data / "gpt.trace").read_bytes())
+    plan = tmp_path / "gpt.plan"
+    made = run_command("plan", trace, "--budget", "60%", "--machine", "m40-12g", "-o", plan)
+    assert made.returncode == 0, made.stderr
+    (tmp_path / "broken.trace").write_bytes(trace.read_bytes())
+    (tmp_path / "broken.plan").write_text("\n".join(plan.read_text().splitlines()[:5]))
+    filled = [word.format(folder=tmp_path, plan=plan) for word in arguments]
+    done = run_command("run", *filled, "--", "true")
+    assert done.returncode == 2, (done.stdout, done.stderr)
+    assert words in done.stderr
+    assert done.stderr.count("\n") == 1

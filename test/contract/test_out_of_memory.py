@@ -207,6 +207,52 @@ def test_full_spill_directory_leaves_training_able_to_go_on(spill):
     assert _core.active()
 
 
+def test_disk_that_fills_under_a_plan_loses_nothing_and_the_plan_goes_on(spill, monkeypatch):
+    def make_step():
+        torch.manual_seed(0)
+        layers = [layer for _ in range(6) for layer in (torch.nn.Linear(256, 256), torch.nn.ReLU())]
+        model, batch = torch.nn.Sequential(*layers), torch.randn(512, 256)
+        optimizer = torch.optim.Adam(model.parameters())
+
+        def step(limit=resource.RLIM_INFINITY):
+            optimizer.zero_grad()
+            resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
+            try:
+                loss = model(batch).square().mean()
+                loss.backward()
+            finally:
+                resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+            optimizer.step()
+            return loss.item()
+
+        return step
+
+    plain = make_step()
+    expected = [plain() for _ in range(20)]
+    monkeypatch.setenv("TENSORPAGER_PLAN_SYNC", "1")
+    with tensorpager.enable(budget="unlimited", spill=spill):
+        step = make_step()
+        assert [step(), step()] == expected[:2]
+        need = tensorpager.stats()["need_bytes"]
+        del step
+    tensorpager.enable(budget=need * 6 // 10, spill=spill)
+    step = make_step()
+    losses = [step() for _ in range(8)]
+    assert tensorpager.stats()["plans"] >= 1
+    for _ in range(3):
+        with pytest.raises(
+            torch.OutOfMemoryError, match=r"cannot write \d+ bytes to the spill file .* File too large"
+        ) as caught:
+            step(limit=4096)
+        assert "\n" not in str(caught.value).strip()
+    followed = tensorpager.stats()["followed_ops"]
+    losses += [step() for _ in range(12)]
+    assert losses == expected
+    stats = tensorpager.stats()
+    assert stats["over_budget_bytes"] == 0 and stats["peak_bytes"] <= stats["budget_bytes"]
+    assert stats["followed_ops"] - followed >= 8 * stats["window_ops"]
+
+
 class UpdatedInPart(Exception):
     pass
 

@@ -22,12 +22,20 @@ class GuideTest : public pager::PagerTest {
  protected:
   static constexpr std::size_t kLayers = 8;
 
-  void start_guided(Bytes budget, Guide::Options options = {.waits = true}) {
+  void start_guided(Bytes budget, Guide::Options options = {.waits = true, .refines = false}) {
     options.say = [this](const std::string& line) { said_.push_back(line); };
     start(budget);
     guide_.emplace(pager_, std::move(options));
     pager_.set_sink(&*guide_);
     for (std::size_t i = 0; i < kLayers; ++i) weights_.push_back(&make(kBlock, seeds_[i] = i));
+  }
+  /// Another, which has seen nothing yet.
+  void restart_guide(Guide::Options options) {
+    guide_->stop();
+    pager_.set_sink(nullptr);
+    options.say = [this](const std::string& line) { said_.push_back(line); };
+    guide_.emplace(pager_, std::move(options));
+    pager_.set_sink(&*guide_);
   }
   void TearDown() override {
     guide_->stop();
@@ -80,8 +88,8 @@ class GuideTest : public pager::PagerTest {
     for (std::size_t i = 0; i < kLayers; ++i) run_op("update", {}, weights_[i], ++seeds_[i]);
     guide_->hint(Hint::kOptimizerEnds);
   }
-  void evaluate() {
-    forward("layer");
+  void evaluate(const std::string& kind = "layer") {
+    forward(kind);
     run_op("score", {{outputs_.back(), 100 + kLayers - 1}});
     for (Block* block : outputs_) destroy(*block);
     outputs_.clear();
@@ -114,7 +122,7 @@ TEST_F(GuideTest, FollowsFromTheFourthStepOnWhatRepeats) {
 }
 
 TEST_F(GuideTest, PlansBesideTheProgram) {
-  start_guided(room_for(9), {});
+  start_guided(room_for(9), {.refines = false});
   for (int step = 0; step < 10'000 && guide_->progress().plans == 0; ++step) train();
   ASSERT_EQ(guide_->progress().plans, 1u);
   const std::uint64_t before = counts().followed_ops;
@@ -207,10 +215,76 @@ TEST_F(GuideTest, RestsWhereAllFitsAndPlansWhenItNoLongerDoes) {
 }
 
 TEST_F(GuideTest, NeverRestsWhereItIsToRecordAll) {
-  start_guided(room_for(9), {.waits = true, .rests = false});
+  start_guided(room_for(9), {.waits = true, .rests = false, .refines = false});
   for (int step = 0; step < 50; ++step) train();
   EXPECT_FALSE(guide_->is_resting());
   EXPECT_NE(pager_.sink(), nullptr);
+}
+
+TEST_F(GuideTest, PlansAgainFromTheTimesSeenUntilNothingIsGained) {
+  start_guided(room_for(9), {.waits = true});
+  for (int step = 0; step < 100; ++step) train();
+  EXPECT_TRUE(guide_->is_resting());
+  constexpr std::uint64_t kMostRefined = 3;
+  EXPECT_GE(guide_->progress().plans, 1u);
+  EXPECT_LE(guide_->progress().plans, 1 + kMostRefined);
+  EXPECT_EQ(counts().followed_ops, 97 * 2 * kLayers);
+  EXPECT_EQ(counts().plan_misses, 0u);
+  EXPECT_EQ(said_.size(), guide_->progress().plans);
+}
+
+TEST_F(GuideTest, PredictsAgainWhatPlansInForcePromise) {
+  start_guided(room_for(9), {.plans = false});
+  for (int step = 0; step < 6; ++step) train();
+  const plan::Machine machine = machine_of({.rates = {.out = {1e9, 1e-6}, .in = {1e9, 1e-6}}});
+  const plan::Machine slow = machine_of({.rates = {.out = {1e6, 1e-6}, .in = {1e6, 1e-6}}});
+  const auto lesson = learn(guide_->stream(), pager_.budget(), machine);
+  ASSERT_TRUE(lesson);
+  const std::vector<plan::Prediction> now = lesson.value().predict_again(lesson.value(), machine);
+  ASSERT_EQ(now.size(), 1u);
+  EXPECT_EQ(now.front(), lesson.value().classes.front().predicted());
+  EXPECT_EQ(gain_over(lesson.value(), now), 0.0);
+  const std::vector<plan::Prediction> later = lesson.value().predict_again(lesson.value(), slow);
+  EXPECT_GT(later.front().step, now.front().step);
+  EXPECT_EQ(gain_over(lesson.value(), {{.step = 4 * now.front().step}}), 0.75);
+
+  for (int step = 0; step < 6; ++step) evaluate();
+  const auto both = learn(guide_->stream(), pager_.budget(), machine, &lesson.value());
+  ASSERT_TRUE(both);
+  EXPECT_TRUE(both.value().predict_again(lesson.value(), machine).empty());
+}
+
+/// A plan for what was recorded so far, as from files.
+std::vector<plan::GivenPlan> given_from(const trace::Stream& stream, Bytes budget) {
+  const auto lesson = learn(stream, budget, machine_of({.rates = {.out = {1e9, 1e-6}, .in = {1e9, 1e-6}}}));
+  const ClassLesson& one = lesson.value().classes.front();
+  return {{.trace = *one.trace, .plan = one.agenda->plan()}};
+}
+
+TEST_F(GuideTest, FollowsAGivenPlanFromTheFirstWindowOn) {
+  start_guided(room_for(9), {.plans = false});
+  for (int step = 0; step < 6; ++step) train();
+  const std::vector<plan::GivenPlan> given = given_from(guide_->stream(), room_for(9));
+  restart_guide({.waits = true});
+  guide_->begin_with(lesson_of(given));
+  const std::uint64_t followed = counts().followed_ops, missed = counts().plan_misses;
+  for (int step = 0; step < 30; ++step) train();
+  EXPECT_GE(counts().followed_ops - followed, 29 * 2 * kLayers);
+  EXPECT_LE(counts().plan_misses - missed, 4u);
+  EXPECT_EQ(guide_->progress().plans, 1u);
+  EXPECT_EQ(said_.back().substr(0, 7), "given: ");
+  EXPECT_TRUE(guide_->is_resting());
+}
+
+TEST_F(GuideTest, LetsGoOfAGivenPlanThatTheProgramDoesNotKeepTo) {
+  start_guided(room_for(9), {.plans = false});
+  for (int step = 0; step < 6; ++step) train();
+  const std::vector<plan::GivenPlan> given = given_from(guide_->stream(), room_for(9));
+  restart_guide({.waits = true, .refines = false});
+  guide_->begin_with(lesson_of(given));
+  for (int step = 0; step < 200 && guide_->progress().plans < 2; ++step) evaluate("other");
+  EXPECT_EQ(guide_->progress().plans, 2u);
+  EXPECT_EQ(said_.back().substr(0, 9), "planned: ");
 }
 
 TEST_F(GuideTest, LetsGoOfThePlanWhereItIsStopped) {

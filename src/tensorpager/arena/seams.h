@@ -53,7 +53,9 @@ class Seams {
   void forget(const std::byte* begin, base::Bytes size) {
     for_each_word(page_of(begin), page_of(begin + size.count()) + 1, [&](std::uint64_t key, std::uint64_t mask) {
       const auto word = words_.find(key);
-      if (word != words_.end() && (word->second &= ~mask) == 0) words_.erase(word);
+      if (word == words_.end()) return;
+      word->second &= ~mask;
+      if (word->second == 0) words_.erase(word);
     });
   }
 

@@ -14,7 +14,7 @@ void run(const RunOptions& options, const Program& program) {
     throw base::InvalidArgument(
         "no program: write it after --, as in `tensorpager run --budget 8GiB -- python train.py`");
   const char* budget = std::getenv("TENSORPAGER_BUDGET");
-  if (options.budget.empty() && (budget == nullptr || *budget == '\0'))
+  if (options.budget.empty() && options.plan.empty() && (budget == nullptr || *budget == '\0'))
     throw base::InvalidArgument(
         "no budget: write --budget SIZE, as in `tensorpager run --budget 8GiB -- python train.py`");
   start_program(options, program);
@@ -36,6 +36,10 @@ void add_run_command(CLI::App& app, const Program& program) {
                    "Evict at random at every op, from this seed: a test of Tensorpager, slow [TENSORPAGER_FUZZ]");
   verb->add_flag("--on-demand", options->on_demand,
                  "Make no plan: tensors move when they are used or in the way [TENSORPAGER_ON_DEMAND]");
+  verb->add_option(
+      "--plan", options->plan,
+      "Follow this plan from the first op on; its trace is beside it, step.trace for step.plan. Several, "
+      "with one boundary table, are separated by colons; without --budget it is theirs [TENSORPAGER_PLAN]");
   verb->add_flag("--plan-sync", options->plan_sync,
                  "Wait where a plan is made, instead of making it beside the program: runs are alike "
                  "[TENSORPAGER_PLAN_SYNC]");

@@ -9,12 +9,14 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <sstream>
 #include <string>
 #include <vector>
 
 #include "tensorpager/base/config.h"
 #include "tensorpager/base/errors.h"
 #include "tensorpager/cli/python_package.h"
+#include "tensorpager/plan/given.h"
 #include "tensorpager/transfer/engine.h"
 
 namespace tensorpager::cli {
@@ -45,6 +47,12 @@ void preload(bool quiet) {
   export_option("ASAN_OPTIONS", std::string("verify_asan_link_order=0:") + (sanitizer != nullptr ? sanitizer : ""));
 }
 
+void check_plans(const base::Config& config) {
+  if (config.plan.empty()) return;
+  if (!config.plans) throw base::InvalidArgument("--plan and --on-demand contradict each other");
+  plan::read_given_plans(config.plan, config.budget);
+}
+
 void check(const base::Config& config) {
   if (config.spill == "ram") return;
   const std::string directory = config.spill.empty() ? base::default_spill_directory(&std::getenv) : config.spill;
@@ -58,6 +66,18 @@ void check(const base::Config& config) {
   if (!config.quiet && statfs(directory.c_str(), &file_system) == 0 && file_system.f_type == TMPFS_MAGIC)
     std::fprintf(stderr, "tensorpager: %s is in RAM (tmpfs), so paging out saves none; try --spill on a disk\n",
                  directory.c_str());
+}
+
+/// Programs may change the directory.
+void export_plans(const RunOptions& options) {
+  std::string paths;
+  std::istringstream list(options.plan);
+  for (std::string path; std::getline(list, path, ':');)
+    if (!path.empty()) paths += (paths.empty() ? "" : ":") + std::filesystem::absolute(path).string();
+  export_option("TENSORPAGER_PLAN", paths);
+  const char* budget = std::getenv("TENSORPAGER_BUDGET");
+  if (budget == nullptr || *budget == '\0')
+    export_option("TENSORPAGER_BUDGET", std::to_string(plan::budget_of(plan::read_given_plans(paths)).count()));
 }
 
 /// Takes away what an earlier run left, so that the first process of this one to end can make the file anew.
@@ -94,8 +114,10 @@ void start_program(const RunOptions& options, const Program& program) {
   if (options.quiet) export_option("TENSORPAGER_QUIET", "1");
   if (options.on_demand) export_option("TENSORPAGER_ON_DEMAND", "1");
   if (options.plan_sync) export_option("TENSORPAGER_PLAN_SYNC", "1");
+  if (!options.plan.empty()) export_plans(options);
   const base::Config config = base::read_config(&std::getenv);
   check(config);
+  check_plans(config);
 
   const char* inherited = std::getenv("PYTHONPATH");
   std::string path = (python_package() / "hook").string();

@@ -5,7 +5,8 @@
 //
 // It looks for windows after the third step that an optimizer ends or the program marks, and then ever more rarely;
 // where nothing tells steps, after so many ops. Where the program does other than planned it looks again, and a plan
-// that it hardly keeps to is taken back.
+// that it hardly keeps to is taken back. Where it does as planned, the same is planned again from the times that were
+// seen since, as long as that gains something.
 //
 // Recording costs a little of each op. So it rests while the program does as planned, or fits into the budget, and goes
 // on where that has changed.
@@ -14,6 +15,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -61,6 +63,7 @@ class Guide final : public base::EventSink {
     bool plans = true;                                 // else it records only
     bool waits = false;                                // plans where the program stands: at the same op in every run
     bool rests = true;                                 // records only what there is to learn from
+    bool refines = true;                               // plans again from the times seen under a plan
     std::size_t least_ops = std::size_t{1} << 12;      // that are remembered; more where steps or windows are longer
     std::function<void(const std::string&)> say = {};  // a line for people
   };
@@ -71,6 +74,9 @@ class Guide final : public base::EventSink {
   Guide(const Guide&) = delete;
   Guide& operator=(const Guide&) = delete;
 
+  /// Follows these plans, of which nothing is known to have run, from the next op on. No other is made before the
+  /// program does other than planned for the most part.
+  void begin_with(Lesson given);
   /// Lets go of the plan, and makes no other. Between ops.
   void stop();
   Progress progress() const;  // takes the pager's lock
@@ -89,6 +95,10 @@ class Guide final : public base::EventSink {
   void hint(base::Hint hint) noexcept override;
 
  private:
+  static constexpr std::uint64_t kNever = std::numeric_limits<std::uint64_t>::max();
+  static constexpr std::uint64_t kFirstSteps = 3;  // fewer show no two alike: an optimizer makes its state in the first
+  static constexpr std::uint64_t kFirstOps = 1024;  // where nothing tells steps
+
   void count();
   void look();
   void at_boundary();
@@ -96,12 +106,16 @@ class Guide final : public base::EventSink {
   bool is_for_another_thread();
   void learn_more();
   void study();
+  bool is_of_use(const Lesson& learned, const std::shared_ptr<const Lesson>& known, const plan::Machine& machine);
   void begin();
   std::shared_ptr<const Lesson> take_lesson(bool& has_another);
-  void put_in_force(const std::shared_ptr<const Lesson>& learned);
+  void put_in_force(const std::shared_ptr<const Lesson>& learned, bool is_given = false);
+  void begin_to_follow(const std::shared_ptr<const Lesson>& learned, bool is_given);
+  void note_prediction(const ClassLesson& most, const plan::Prediction& predicted);
   void let_go();
   void say(const std::string& line) const;
   void check();
+  void unsettle();
   void rest();
   void rest_on();
   void at_rest();
@@ -117,11 +131,13 @@ class Guide final : public base::EventSink {
   std::atomic<std::uint64_t> look_at_steps_;
   std::atomic<std::uint64_t> looks_that_fit_{0};  // in a row, at which all was within the budget
   std::atomic<bool> is_resting_{false};
+  std::atomic<bool> is_settled_{false};  // planning what is in force again gains nothing
 
   mutable std::mutex mutex_;  // never held while the pager is called
   std::condition_variable changed_;
   std::thread worker_;
-  bool is_wanted_ = false;  // a look, of the worker
+  bool is_wanted_ = false;    // a look, of the worker
+  bool is_studying_ = false;  // the worker
   bool is_over_ = false;
   std::shared_ptr<const Lesson> lesson_;  // learned, and not in force yet
   std::shared_ptr<const Lesson> known_;   // that came in force last
@@ -137,11 +153,12 @@ class Guide final : public base::EventSink {
     double computed = 0;  // seconds
   };
   Mark now() const;
-  Mark begun_;                    // when the newest plan came in force
-  Mark rested_;                   // when it began to rest
-  double rested_at_ = 0;          // seconds
-  std::uint64_t rested_ops_ = 0;  // in rests that are over, as far as they are known
-  double rested_computed_ = 0;    // seconds, likewise
+  pager::Pager::TransferCosts followed_costs_;  // when a plan came in force where none was
+  Mark begun_;                                  // when the newest plan came in force
+  Mark rested_;                                 // when it began to rest
+  double rested_at_ = 0;                        // seconds
+  std::uint64_t rested_ops_ = 0;                // in rests that are over, as far as they are known
+  double rested_computed_ = 0;                  // seconds, likewise
 
   // For that thread only.
   std::unique_ptr<pager::PlanSwitch> follower_;  // in force
@@ -149,6 +166,8 @@ class Guide final : public base::EventSink {
   std::uint64_t checked_followed_ = 0;
   std::uint64_t held_ = 0;        // checks in a row at which the plan held
   std::uint64_t taken_back_ = 0;  // plans in a row that did not hold
+  bool is_given_ = false;         // by somebody: no other takes its place while it holds at all
+  std::uint64_t refined_ = 0;     // times that a quicker plan took the place of the one in force
   std::uint64_t checks_ = 0;      // of the plans in force at which the program did other than planned
 };
 

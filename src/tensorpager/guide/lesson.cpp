@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <optional>
@@ -136,7 +137,7 @@ plan::OpSignature signature_of(const trace::Stream& stream, const trace::StreamO
   return signature;
 }
 
-double ClassLesson::predicted_overhead() const { return overhead_of(predicted().step, predicted().compute); }
+double overhead_of(const plan::Prediction& predicted) { return overhead_of(predicted.step, predicted.compute); }
 
 bool Lesson::has_more_than(const Lesson& other) const {
   return !std::ranges::all_of(classes, [&](const ClassLesson& one) {
@@ -146,15 +147,39 @@ bool Lesson::has_more_than(const Lesson& other) const {
   });
 }
 
+std::vector<plan::Prediction> Lesson::predict_again(const Lesson& other, const plan::Machine& machine) const {
+  std::vector<plan::Prediction> predictions;
+  for (const ClassLesson& one : classes) {
+    const auto same = std::ranges::find_if(other.classes, [&](const ClassLesson& known) {
+      return one.agenda->signatures() == known.agenda->signatures();
+    });
+    if (same == other.classes.end()) return {};
+    predictions.push_back(plan::predict(same->agenda->plan(), plan::op_times(*one.trace, machine), machine));
+  }
+  return predictions;
+}
+
+double gain_over(const Lesson& lesson, const std::vector<plan::Prediction>& others) {
+  double now = 0, before = 0;
+  for (std::size_t i = 0; i < others.size(); ++i) {
+    const ClassLesson& one = lesson.classes[i];
+    // The share is of ops; so a class takes that times its time for an op.
+    const double weight = one.share / one.agenda->ops();
+    now += weight * std::chrono::duration<double>(one.predicted().step).count();
+    before += weight * std::chrono::duration<double>(others[i].step).count();
+  }
+  return before > 0 ? 1 - now / before : 0;
+}
+
 std::string Lesson::describe() const {
-  std::string text = "planned: ";
+  std::string text;
   for (const ClassLesson& one : classes) {
     std::array<char, 256> line{};
     std::snprintf(line.data(), line.size(),
                   "%swindows of %u ops (need %s, floor %s), %s out and %s in, overhead %.1f %% (bound %.1f %%)",
                   &one == classes.data() ? "" : "; ", one.agenda->ops(), base::format_bytes(one.need).c_str(),
                   base::format_bytes(one.floor).c_str(), base::format_bytes(one.predicted().page_out).c_str(),
-                  base::format_bytes(one.predicted().page_in).c_str(), one.predicted_overhead() * 100,
+                  base::format_bytes(one.predicted().page_in).c_str(), overhead_of(one.predicted()) * 100,
                   one.lower_bound_overhead * 100);
     text += line.data();
   }
@@ -164,8 +189,8 @@ std::string Lesson::describe() const {
 plan::Machine machine_of(const pager::Pager::TransferCosts& costs) {
   plan::Machine machine;
   machine.name = "session";
-  machine.out = link_of(costs.rates.out, costs.page_out_handling);
-  machine.in = link_of(costs.rates.in, costs.page_in_handling);
+  machine.out = link_of(costs.rates.out, costs.page_out.each());
+  machine.in = link_of(costs.rates.in, costs.page_in.each());
   return machine;
 }
 
@@ -195,6 +220,21 @@ base::Result<Lesson, NoLesson> learn(const trace::Stream& stream, Bytes budget, 
                     .share = from.share});
     one.trace = std::make_shared<const trace::Trace>(std::move(from.trace));
     one.lower_bound_overhead = overhead_of(bound, one.predicted().compute);
+  }
+  return lesson;
+}
+
+Lesson lesson_of(std::vector<plan::GivenPlan> given) {
+  Lesson lesson;
+  for (plan::GivenPlan& one : given) {
+    const plan::Liveness liveness(one.trace);
+    lesson.classes.push_back({.agenda = std::make_shared<const plan::Agenda>(one.trace, std::move(one.plan)),
+                              .trace = nullptr,
+                              .blocks = std::vector<std::uint64_t>(one.trace.storages.size()),
+                              .need = liveness.need(),
+                              .floor = liveness.floor(),
+                              .share = 1.0 / static_cast<double>(given.size())});
+    lesson.classes.back().trace = std::make_shared<const trace::Trace>(std::move(one.trace));
   }
   return lesson;
 }

@@ -13,6 +13,7 @@
 #include "tensorpager/pager/pager.h"
 #include "tensorpager/pager/plan_switch.h"
 #include "tensorpager/plan/agenda.h"
+#include "tensorpager/plan/given.h"
 #include "tensorpager/plan/machine.h"
 #include "tensorpager/trace/stream.h"
 
@@ -29,8 +30,10 @@ struct ClassLesson {
   double lower_bound_overhead = 0;  // of a window's compute
 
   const plan::Prediction& predicted() const { return agenda->plan().predicted; }
-  double predicted_overhead() const;
 };
+
+/// Of the window's compute.
+double overhead_of(const plan::Prediction& predicted);
 
 struct Lesson {
   std::vector<ClassLesson> classes;  // the largest share first
@@ -40,6 +43,9 @@ struct Lesson {
   std::string describe() const;
   /// Whether a class is in it that the other has not.
   bool has_more_than(const Lesson& other) const;
+  /// What the other's plans promise by the op times of this lesson and on this machine, for the classes that both have,
+  /// the largest share first; nothing where a class is in one only.
+  std::vector<plan::Prediction> predict_again(const Lesson& other, const plan::Machine& machine) const;
 };
 
 enum class NoLesson : std::uint8_t {
@@ -57,6 +63,13 @@ plan::Machine machine_of(const pager::Pager::TransferCosts& costs);
 /// `known`: what was learned before, of the same thread; its classes are planned too. May be null.
 base::Result<Lesson, NoLesson> learn(const trace::Stream& stream, base::Bytes budget, const plan::Machine& machine,
                                      const Lesson* known = nullptr);
+
+/// How much less time the program takes, as predicted, with the lesson's plans than with `others` for the same classes,
+/// in shares of it.
+double gain_over(const Lesson& lesson, const std::vector<plan::Prediction>& others);
+
+/// Of plans that somebody made: nothing is known of the blocks there are.
+Lesson lesson_of(std::vector<plan::GivenPlan> given);
 
 /// Tells the stream's ops since the last window, so that who follows the plans stands where the program does. `blocks`:
 /// those alive now, by number. False where those ops are no longer known.

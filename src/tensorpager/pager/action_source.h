@@ -18,7 +18,8 @@ namespace tensorpager::pager {
 /// Each is a wish: where the block's state does not allow it, nothing happens, and ops are served on demand.
 struct Action {
   enum class Kind : std::uint8_t {
-    kPageOut,      // the copy is submitted; what is clean leaves at once
+    kPageOut,      // the copy is submitted; what is clean leaves at once. It is charged until it is awaited
+    kDrop,         // the same of what should be clean, and is not awaited
     kAwait,        // compute waits until the block of this number, which was paged out, has left; it may be dead by now
     kAwaitQueued,  // the next page-in waits until then, in its queue
     kPageIn,       // submitted, in this order

@@ -47,6 +47,7 @@ struct Block {
   transfer::Ticket copy;                   // the page-out under way, while `copying`
   bool copying = false;                    // its bytes may not all be below yet, and nobody waited for them
   bool leaving = false;                    // resident, and to be absent as soon as they are
+  bool is_awaited = false;                 // while it is leaving: a plan says from when on it is gone
   bool arriving = false;                   // absent, and a page-in is under way
   bool departed = false;  // its storage died while it was leaving, or is elsewhere: a place in use until it is copied
   std::uint32_t mended = 0;      // times it was made accessible or writable; wraps

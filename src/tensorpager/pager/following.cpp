@@ -84,14 +84,18 @@ void Pager::execute(const Action& action) {
   Block& block = *action.block;  // dead, perhaps, where it is awaited
   switch (action.kind) {
     case Action::Kind::kPageOut:
+    case Action::Kind::kDrop:
       forget_page_ins(block);  // an op that needed it was faster
-      if (give_up(block) && !block.copying) finish(block);
+      if (!give_up(block)) return;
+      block.is_awaited = action.kind == Action::Kind::kPageOut;
+      if (!block.copying) finish(block);
       return;
     case Action::Kind::kAwait:
       forget_left_early(action.number);
       if (Block* leaving = find_leaving(action.number)) finish(*leaving);
       return;
     case Action::Kind::kAwaitQueued:
+      forget_left_early(action.number);
       page_ins_.push_back(action);
       return;
     case Action::Kind::kPageIn:
@@ -139,10 +143,7 @@ void Pager::submit_page_ins(std::size_t must) {
     try {
       if (action.kind == Action::Kind::kAwaitQueued) {
         Block* leaving = find_leaving(action.number);
-        if (leaving == nullptr) {
-          forget_left_early(action.number);
-          continue;
-        }
+        if (leaving == nullptr) continue;
         if (binding_.hands_over())
           hand_over(*leaving);
         else if (must > 0 || tier_->is_done(leaving->copy))
@@ -243,7 +244,7 @@ void Pager::hand_over(Block& block) {
 /// its own.
 void Pager::stay_or_leave_behind(Block& block) {
   if (!binding_.hands_over()) {
-    left_early_.push_back({block.number, block.charged});
+    note_left_early(block);
     if (is_placed_)
       finish(block);
     else if (tier_->is_done(block.copy))
@@ -273,6 +274,14 @@ void Pager::stay_or_leave_behind(Block& block) {
 Block* Pager::find_leaving(std::uint64_t number) const {
   const auto found = std::ranges::find(leaving_, number, &Block::number);
   return found == leaving_.end() ? nullptr : *found;
+}
+
+/// It is to leave before the plan awaits that.
+void Pager::note_left_early(const Block& block) {
+  const bool is_awaited_already = std::ranges::any_of(page_ins_, [&](const Action& action) {
+    return action.kind == Action::Kind::kAwaitQueued && action.number == block.number;
+  });
+  if (block.is_awaited && !is_awaited_already) left_early_.push_back({block.number, block.charged});
 }
 
 void Pager::forget_left_early(std::uint64_t number) {

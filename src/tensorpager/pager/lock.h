@@ -1,6 +1,8 @@
 // The pager's lock, which also tells the fault handler that a fault of this thread is a real one. Private to pager/.
 #pragma once
 
+#include <mutex>
+
 #include "tensorpager/pager/pager.h"
 
 namespace tensorpager::pager {
@@ -8,9 +10,11 @@ namespace tensorpager::pager {
 class Pager::Lock {
  public:
   explicit Lock(Pager& pager) : pager_(pager) {
-    pager_.mutex_.lock();
+    lock();
     t_state.in_pager = true;
   }
+  /// For who has taken the mutex.
+  Lock(Pager& pager, std::adopt_lock_t) : pager_(pager) { t_state.in_pager = true; }
   ~Lock() {
     t_state.in_pager = false;
     pager_.mutex_.unlock();
@@ -19,6 +23,19 @@ class Pager::Lock {
   Lock& operator=(const Lock&) = delete;
 
  private:
+  /// A transfer thread has it for some mappings: less than it takes to go to sleep and to be woken.
+  static constexpr int kSpins = 500;
+
+  void lock() {
+    for (int i = 0; i < kSpins; ++i) {
+      if (pager_.mutex_.try_lock()) return;
+#ifdef __x86_64__
+      __builtin_ia32_pause();
+#endif
+    }
+    pager_.mutex_.lock();
+  }
+
   Pager& pager_;
 };
 

@@ -24,7 +24,7 @@ bool Pager::give_up(Block& block) {
   if ((word & ~kClean) != 0) return false;
   if ((word & kClean) == 0) {
     if (!block.word.compare_exchange_strong(word, kClean)) return false;
-    const base::Stopwatch watch(counts_.page_out_handling_seconds);
+    const base::Stopwatch watch(handling_of(counts_.page_out_handling_seconds));
     bool reserved = false;
     try {
       block.slot = tier_->reserve(block.charged);
@@ -39,6 +39,7 @@ bool Pager::give_up(Block& block) {
     block.copying = true;
   }
   block.leaving = true;
+  block.is_awaited = false;
   leaving_.push_back(&block);
   leaving_bytes_ += block.charged;
   return true;
@@ -56,7 +57,7 @@ bool Pager::finish(Block& block) {
   std::uint64_t word = kClean;
   if (!block.word.compare_exchange_strong(word, kAbsent)) return false;
   if (was_clean) ++counts_.clean_drops;
-  const base::Stopwatch watch(counts_.page_out_handling_seconds);
+  const base::Stopwatch watch(handling_of(counts_.page_out_handling_seconds));
   policy_->remove(block);
   binding_.unbind(block);
   ledger_.page_out(block.charged);
@@ -123,7 +124,7 @@ void Pager::make_dirty(Block& block) {
 void Pager::make_writable(Block& block) {
   withdraw(block);
   if (!block.is_clean()) return;
-  const base::Stopwatch watch(counts_.page_in_handling_seconds);
+  const base::Stopwatch watch(handling_of(counts_.page_in_handling_seconds));
   binding_.make_writable(block);
   ++block.mended;
   release_slot(block);
@@ -143,7 +144,7 @@ void Pager::remove_leaving(Block& block) noexcept {
 
 /// Room, or a place, was made. Where it fails all is as before.
 void Pager::begin_page_in(Block& block) {
-  const base::Stopwatch watch(counts_.page_in_handling_seconds);
+  const base::Stopwatch watch(handling_of(counts_.page_in_handling_seconds));
   const transfer::Ticket after = std::max(handed_over_, block.copy);
   Arrival arrival{
       .block = &block, .pieces = binding_.stage(block, ledger_.pool_allowance(block.charged)), .tickets = {}};
@@ -178,7 +179,7 @@ void Pager::finish_page_in(Block& block, Access access) {
     let_go(arrival);
     throw;
   }
-  const base::Stopwatch watch(counts_.page_in_handling_seconds);
+  const base::Stopwatch watch(handling_of(counts_.page_in_handling_seconds));
   binding_.bind(block, arrival.pieces, access);
   settle_pool();
   remove_absent(block);

@@ -25,10 +25,18 @@ Pager::Pager(arena::AddressSpace& space, Binding& binding, std::unique_ptr<Evict
       policy_(std::move(policy)),
       ledger_(base::kUnlimited) {}
 
+Pager::~Pager() {
+  const Lock lock(*this);  // its threads come no further than this
+  tier_.reset();
+}
+
 void Pager::start(const Options& options, std::unique_ptr<transfer::Engine> tier) {
   const Lock lock(*this);
   TENSORPAGER_CHECK(absent_.empty());
   tier_ = std::move(tier);
+  // Where blocks have places, what leaves ahead would leave its place to others than the plan's; and storages are told
+  // of it on the threads that use them.
+  if (!is_placed_) tier_->set_observer([this] { advance(); });
   counts_ = Statistics();
   ledger_.set_budget(options.budget);
   try {
@@ -150,7 +158,7 @@ void Pager::destroy(Block& block) noexcept {
     block.departed = true;  // its place is charged until the copy is done
     return;
   }
-  if (block.leaving && source_ != nullptr) left_early_.push_back({block.number, block.charged});
+  if (block.leaving && source_ != nullptr) note_left_early(block);
   withdraw(block);
   if (block.arriving) abandon(block);
   const std::uint64_t word = block.state();
@@ -395,12 +403,9 @@ Bytes Pager::charged() {
 
 Pager::TransferCosts Pager::transfer_costs() {
   const Lock lock(*this);
-  const auto each = [](double seconds, std::uint64_t count) {
-    return count > 0 ? seconds / static_cast<double>(count) : 0;
-  };
   return {.rates = tier_ ? tier_->rates() : transfer::Engine::Rates(),
-          .page_out_handling = each(counts_.page_out_handling_seconds, counts_.page_outs + counts_.clean_drops),
-          .page_in_handling = each(counts_.page_in_handling_seconds, counts_.page_ins)};
+          .page_out = {counts_.page_out_handling_seconds, counts_.page_outs + counts_.clean_drops},
+          .page_in = {counts_.page_in_handling_seconds, counts_.page_ins}};
 }
 
 std::vector<Curve::Point> Pager::curve() {

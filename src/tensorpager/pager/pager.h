@@ -50,6 +50,7 @@ class Pager {
   Pager(arena::AddressSpace& space, Binding& binding, std::unique_ptr<EvictionPolicy> policy);
   Pager(const Pager&) = delete;
   Pager& operator=(const Pager&) = delete;
+  ~Pager();
 
   /// Starts a session: statistics from zero, this budget, this tier. What the program holds from an earlier session
   /// stays charged, and is paged out as far as it must. Throws OverBudget, IoError.
@@ -128,11 +129,18 @@ class Pager {
     double paging_seconds = 0;  // that ops waited for transfers, and handled them
   };
   Account account();
-  /// What transfers cost so far: on their links, and seconds of ops' own time each.
+  /// What transfers cost so far: on their links, and of ops' own time.
   struct TransferCosts {
+    struct Handling {
+      double seconds = 0;
+      std::uint64_t blocks = 0;
+
+      double each() const { return blocks > 0 ? seconds / static_cast<double>(blocks) : 0; }
+      Handling since(const Handling& before) const { return {seconds - before.seconds, blocks - before.blocks}; }
+    };
     transfer::Engine::Rates rates;
-    double page_out_handling = 0;
-    double page_in_handling = 0;
+    Handling page_out = {};
+    Handling page_in = {};
   };
   TransferCosts transfer_costs();
   /// Gets the blocks that are alive, by number, with the lock held: blocks die on any thread.
@@ -262,7 +270,12 @@ class Pager {
   void hand_over(Block& block);
   void stay_or_leave_behind(Block& block);
   Block* find_leaving(std::uint64_t number) const;
+  void note_left_early(const Block& block);
   void forget_left_early(std::uint64_t number);
+  void advance() noexcept;
+  void finish_page_outs_ahead();
+  void finish_page_ins_ahead();
+  double& handling_of(double& ops) { return t_state.is_transferring ? counts_.handling_beside_seconds : ops; }
   void release_slot(Block& block);
   void forget(Block& block) noexcept;
   void add_absent(Block& block);

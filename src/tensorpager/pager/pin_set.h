@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
-#include <vector>
 
 #include "tensorpager/base/inline_vector.h"
 #include "tensorpager/pager/block.h"
@@ -127,7 +126,7 @@ class PinSet {
     return base::Bytes(all > done ? all - done : 0);
   }
   void tell_source(std::uint64_t name) {
-    std::vector<Block*> blocks;
+    base::InlineVector<Block*, 12> blocks;
     for (const Miss& miss : misses_) blocks.push_back(miss.block);
     // Those around belong to kernels in Python.
     for (const PinSet* around = parent_; around != nullptr; around = around->parent_)
@@ -135,10 +134,10 @@ class PinSet {
         if ((block.state() & kDead) == 0) blocks.push_back(&block);
       });
     std::sort(blocks.begin(), blocks.end());
-    blocks.erase(std::unique(blocks.begin(), blocks.end()), blocks.end());
+    blocks.truncate(static_cast<std::size_t>(std::unique(blocks.begin(), blocks.end()) - blocks.begin()));
     plan::OpSignature signature{.name = name};
     for (const Block* block : blocks) signature.add(block->size);
-    is_expected_ = pager_.begin_op(signature, blocks);
+    is_expected_ = pager_.begin_op(signature, {blocks.begin(), blocks.size()});
   }
   void note_created() {
     const std::uint64_t created = t_state.created - created_before_;

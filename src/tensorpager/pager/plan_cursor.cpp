@@ -232,8 +232,9 @@ void PlanCursor::end_rows(std::vector<Action>& actions) {
     const Row& row = agenda_->row(i);
     if (row.leave != Leave::kPageOut && row.leave != Leave::kDrop) continue;
     Block* block = blocks_[index(row.storage)];
-    if (block != nullptr) actions.push_back({Action::Kind::kPageOut, block});
-    if (row.leave == Leave::kPageOut) page_outs_.push_back({i, windows_, block, block != nullptr ? block->number : 0});
+    const bool is_awaited = row.leave == Leave::kPageOut;
+    if (block != nullptr) actions.push_back({is_awaited ? Action::Kind::kPageOut : Action::Kind::kDrop, block});
+    if (is_awaited) page_outs_.push_back({i, windows_, block, block != nullptr ? block->number : 0});
   }
   if (position_ < agenda_->ops()) return;
   for (const std::uint32_t i : agenda_->arriving_at_end())

@@ -42,7 +42,8 @@ struct Statistics {
   double handling_seconds = 0;           // time that ops took to map, protect and submit: the sum of the next two
   double page_out_handling_seconds = 0;
   double page_in_handling_seconds = 0;
-  double stall_seconds = 0;  // time ops waited for transfers: the sum of the next two
+  double handling_beside_seconds = 0;  // the same work, done by transfer threads beside ops
+  double stall_seconds = 0;            // time ops waited for transfers: the sum of the next two
   double page_out_stall_seconds = 0;
   double page_in_stall_seconds = 0;
 
@@ -83,6 +84,7 @@ struct Statistics {
     visit("handling_seconds", handling_seconds);
     visit("page_out_handling_seconds", page_out_handling_seconds);
     visit("page_in_handling_seconds", page_in_handling_seconds);
+    visit("handling_beside_seconds", handling_beside_seconds);
     visit("stall_seconds", stall_seconds);
     visit("page_out_stall_seconds", page_out_stall_seconds);
     visit("page_in_stall_seconds", page_in_stall_seconds);

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <mutex>
+#include <optional>
 #include <utility>
 
 #include "tensorpager/arena/address_space.h"
@@ -118,6 +119,9 @@ void Session::make_parts(base::BindingKind binding) {
 
 void Session::enable(const base::Config& config) {
   if (active_) throw base::InvalidArgument("Tensorpager is enabled already; call disable() first");
+  const bool plans = config.plans && config.budget < base::kUnlimited;
+  std::optional<guide::Lesson> given;
+  if (plans && !config.plan.empty()) given = guide::lesson_of(plan::read_given_plans(config.plan, config.budget));
   std::unique_ptr<transfer::Engine> tier = make_tier(config);
   make_parts(config.binding);
   spill_ = tier->name();
@@ -133,10 +137,10 @@ void Session::enable(const base::Config& config) {
   trace_class_ = config.trace_class;
   guidance_ = {};
   writes_trace_ = !config.trace.empty();
-  const bool plans = config.plans && config.budget < base::kUnlimited;
   if (plans || writes_trace_) {
     guide_ = std::make_unique<guide::Guide>(parts_->pager, guide_options(config, plans));
     parts_->pager.set_sink(guide_.get());
+    if (given) guide_->begin_with(std::move(*given));
   }
   intercept::set_active(true);
   parts_->allocator.install();

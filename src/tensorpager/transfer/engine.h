@@ -12,6 +12,7 @@
 #include <compare>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -72,6 +73,10 @@ class Engine {
     static_cast<void>(ticket);
     return false;
   }
+
+  /// Called on a transfer thread after each transfer that it made, if the engine has such threads; it must not wait for
+  /// a transfer that is not done. Before the first transfer.
+  virtual void set_observer(const std::function<void()>& observer) { static_cast<void>(observer); }
 
   /// Finishes what is under way. Nothing is called between this and `after_fork`.
   virtual void before_fork() {}

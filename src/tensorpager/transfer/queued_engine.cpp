@@ -95,6 +95,10 @@ void QueuedEngine::work(Shared& shared, std::size_t direction) {
         lock, [&] { return shared.may_begin(direction) || (shared.closing && shared.queue[direction].empty()); });
     if (shared.queue[direction].empty()) return;
     run_first(shared, direction, lock);
+    if (!observer_) continue;
+    lock.unlock();
+    observer_();
+    lock.lock();
   }
 }
 

@@ -35,6 +35,7 @@ class QueuedEngine final : public Engine {
   void wait(Ticket ticket) override;
   bool is_done(Ticket ticket) override;
   bool cancel(Ticket ticket) noexcept override;
+  void set_observer(const std::function<void()>& observer) override { observer_ = observer; }
   void before_fork() override;
   void after_fork(bool in_child) override;
   base::Bytes reserved() const override { return tier_->reserved(); }
@@ -79,6 +80,7 @@ class QueuedEngine final : public Engine {
 
   std::unique_ptr<Engine> tier_;
   base::LinkRates link_;
+  std::function<void()> observer_;
   std::uint64_t submitted_[2] = {};  // tickets given out
   std::unique_ptr<Shared> shared_ = std::make_unique<Shared>();
 };

@@ -1,0 +1,25 @@
+// Plans in files, that a session follows from its first op on instead of making its own.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tensorpager/plan/plan.h"
+#include "tensorpager/trace/record.h"
+
+namespace tensorpager::plan {
+
+struct GivenPlan {
+  trace::Trace trace;
+  Plan plan;
+};
+
+/// `paths`: plan files, separated by `:`; the trace of `x.plan` is `x.trace`, beside it. Throws InvalidArgument, which
+/// names the file, where one cannot be read, is not right for its trace or for bindings on this machine, or is for a
+/// larger budget; or where several do not share a boundary table.
+std::vector<GivenPlan> read_given_plans(const std::string& paths, base::Bytes budget = base::kUnlimited);
+
+/// The budget that all of them are for. At least one.
+base::Bytes budget_of(const std::vector<GivenPlan>& given);
+
+}  // namespace tensorpager::plan

@@ -1,0 +1,183 @@
+// What transfer threads do for a plan by themselves: page-ins that wait for a page-out go on when its copy is done, and
+// no op maps pages for them. The plan's account stays as it was.
+#include <atomic>
+#include <cerrno>
+#include <thread>
+
+#include "pager_fixture.h"
+#include "tensorpager/base/errors.h"
+
+namespace tensorpager::pager {
+namespace {
+
+using namespace base;
+using Kind = Action::Kind;
+
+/// Says what a test tells it to.
+class Script final : public ActionSource {
+ public:
+  bool begin_op(const plan::OpSignature&, std::span<Block* const>, std::vector<Action>& actions) override {
+    actions = std::exchange(at_begin, {});
+    return true;
+  }
+  void end_op(std::vector<Action>& actions) override { actions = std::exchange(at_end, {}); }
+  void created(Block&) override {}
+  void died(Block&) noexcept override {}
+  std::optional<std::uint64_t> place_of_birth(Bytes, Bytes) override { return std::nullopt; }
+  void places_of_births(std::vector<PlannedPlace>&) const override {}
+  std::optional<std::uint64_t> place_of(const Block&) const override { return std::nullopt; }
+  Bytes planned_space() const override { return {}; }
+  std::optional<std::uint64_t> next_use(const Block&) const override { return std::nullopt; }
+  std::optional<Bytes> planned_at_begin() const override { return planned; }
+  std::optional<Bytes> planned_at_end() const override { return planned; }
+  std::uint64_t followed_ops() const override { return 0; }
+  std::uint64_t misses() const override { return 0; }
+
+  std::vector<Action> at_begin, at_end;  // of the next op
+  std::optional<Bytes> planned;
+};
+
+/// The RAM tier, slow to write, which fails to where it is told.
+class SlowToWrite final : public transfer::Engine {
+ public:
+  explicit SlowToWrite(std::atomic<bool>& fails) : fails_(fails) {}
+  transfer::Slot reserve(Bytes bytes) override { return ram_->reserve(bytes); }
+  void release(const transfer::Slot& slot) noexcept override { ram_->release(slot); }
+  transfer::Ticket submit_page_out(std::span<const std::byte> from, const transfer::Slot& slot, Bytes at) override {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    if (fails_) throw IoError("pwrite", "the tier", Bytes(from.size()), ENOSPC);
+    return ram_->submit_page_out(from, slot, at);
+  }
+  transfer::Ticket submit_page_in(const transfer::Slot& slot, Bytes at, std::span<std::byte> to) override {
+    return ram_->submit_page_in(slot, at, to);
+  }
+  void wait(transfer::Ticket ticket) override { ram_->wait(ticket); }
+  void after_fork(bool in_child) override { ram_->after_fork(in_child); }
+  Bytes reserved() const override { return ram_->reserved(); }
+  std::string name() const override { return "slow to write"; }
+
+ private:
+  std::unique_ptr<transfer::Engine> ram_ = transfer::make_ram_engine();
+  std::atomic<bool>& fails_;
+};
+
+class AdvancingTest : public PagerTest {
+ protected:
+  void start_following(Bytes budget) {
+    start(budget, transfer::make_queued_engine(std::make_unique<SlowToWrite>(fails_)));
+    pager_.follow(&script_);
+  }
+  void TearDown() override {
+    pager_.follow(nullptr);
+    PagerTest::TearDown();
+  }
+
+  void run_op(Block* written = nullptr) {
+    pager_.at_op_boundary();
+    PinSet pins(pager_, Temporaries::kKeep);
+    if (written != nullptr) pins.see(*written, Access::kWrite);
+    pins.follow(plan::name_hash("op"));
+    pins.admit();
+  }
+  /// Without any op.
+  template <typename Condition>
+  bool comes_to(Condition&& condition) {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (std::chrono::steady_clock::now() < end) {
+      if (condition()) return true;
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return false;
+  }
+
+  std::atomic<bool> fails_{false};
+  Script script_;
+};
+
+TEST_F(AdvancingTest, PageInsGoOnWhenThePageOutIsDoneThatTheyWaitFor) {
+  start_following(room_for(1));
+  Block& out = make(kBlock, 1);
+  Block& in = make(kBlock, 2);  // `out` leaves for it
+  run_op(&out);
+  const Statistics before = counts();
+  script_.at_end = {
+      {Kind::kPageOut, &out}, {.kind = Kind::kAwaitQueued, .block = &out, .number = out.number}, {Kind::kPageIn, &in}};
+  run_op(&out);
+  EXPECT_TRUE(comes_to([&] { return !in.is_absent(); }));
+  EXPECT_TRUE(out.is_absent());
+  EXPECT_TRUE(in.is_clean());
+  const Statistics after = counts();
+  EXPECT_EQ(after.page_outs - before.page_outs, 1u);
+  EXPECT_EQ(after.page_ins - before.page_ins, 1u);
+  EXPECT_GT(after.handling_beside_seconds, before.handling_beside_seconds);
+  EXPECT_EQ(after.page_in_handling_seconds, before.page_in_handling_seconds);
+  EXPECT_TRUE(is_filled(in, 2));
+}
+
+TEST_F(AdvancingTest, ThePlanHasWhatLeftAheadUntilItAwaitsIt) {
+  start_following(room_for(4));
+  Block& out = make(kBlock, 1);
+  script_.at_end = {{Kind::kPageOut, &out}};
+  run_op(&out);
+  ASSERT_TRUE(comes_to([&] { return out.is_absent(); }));
+  const std::uint64_t before = counts().ops_as_planned;
+  script_.planned = kBlock;
+  run_op();
+  EXPECT_EQ(counts().ops_as_planned - before, 1u);
+  script_.at_begin = {{.kind = Kind::kAwait, .block = &out, .number = out.number}};
+  script_.planned = 0_B;
+  run_op();
+  EXPECT_EQ(counts().ops_as_planned - before, 2u);
+  EXPECT_EQ(counts().planned_difference_bytes, 0u);
+}
+
+TEST_F(AdvancingTest, ThePlanDoesNotHaveWhatWasToBeDropped) {
+  start_following(room_for(4));
+  Block& out = make(kBlock, 1);  // dirty, against the plan
+  script_.at_end = {{Kind::kDrop, &out}};
+  run_op(&out);
+  ASSERT_TRUE(comes_to([&] { return out.is_absent(); }));
+  script_.planned = 0_B;
+  run_op();
+  EXPECT_EQ(counts().ops_as_planned, 1u);
+}
+
+TEST_F(AdvancingTest, ThePlanNoLongerHasWhatItsPageInsWaitFor) {
+  start_following(room_for(1));
+  Block& out = make(kBlock, 1);
+  Block& in = make(kBlock, 2);
+  run_op(&out);
+  script_.at_end = {{Kind::kPageOut, &out}};
+  run_op(&out);
+  ASSERT_TRUE(comes_to([&] { return out.is_absent(); }));
+  script_.at_begin = {{.kind = Kind::kAwaitQueued, .block = &out, .number = out.number}, {Kind::kPageIn, &in}};
+  script_.planned = kBlock;
+  run_op();
+  EXPECT_EQ(counts().ops_as_planned, 1u);
+}
+
+TEST_F(AdvancingTest, WhatCannotBeWrittenStays) {
+  start_following(room_for(4));
+  Block& out = make(kBlock, 1);
+  fails_ = true;
+  script_.at_end = {{Kind::kPageOut, &out}};
+  run_op(&out);
+  EXPECT_TRUE(comes_to([&] { return counts().failed_actions == 1; }));
+  EXPECT_FALSE(out.is_absent());
+  EXPECT_TRUE(is_filled(out, 1));
+  fails_ = false;
+}
+
+TEST_F(AdvancingTest, NothingIsDoneWhereNoPlanIsFollowed) {
+  start_following(room_for(4));
+  Block& out = make(kBlock, 1);
+  script_.at_end = {{Kind::kPageOut, &out}};
+  run_op(&out);
+  pager_.follow(nullptr);
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_EQ(counts().handling_beside_seconds, 0.0);
+  EXPECT_FALSE(out.is_absent());
+}
+
+}  // namespace
+}  // namespace tensorpager::pager
