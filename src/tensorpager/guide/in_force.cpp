@@ -86,7 +86,7 @@ void Guide::note_prediction(const ClassLesson& most, const plan::Prediction& pre
   progress_.predicted_peak_bytes = predicted.peak.count();
   progress_.predicted_window_seconds = std::chrono::duration<double>(predicted.step).count();
   progress_.predicted_overhead = overhead_of(predicted);
-  progress_.lower_bound_overhead = most.lower_bound_overhead;
+  progress_.lower_bound_overhead = most.lower_bound_overhead.value_or(0);
 }
 
 /// On the thread that is followed.

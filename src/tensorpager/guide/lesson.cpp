@@ -173,15 +173,18 @@ double gain_over(const Lesson& lesson, const std::vector<plan::Prediction>& othe
 
 std::string Lesson::describe() const {
   std::string text;
+  const auto percent = [](double share) {
+    std::array<char, 32> digits{};
+    std::snprintf(digits.data(), digits.size(), "%.1f %%", share * 100);
+    return std::string(digits.data());
+  };
   for (const ClassLesson& one : classes) {
-    std::array<char, 256> line{};
-    std::snprintf(line.data(), line.size(),
-                  "%swindows of %u ops (need %s, floor %s), %s out and %s in, overhead %.1f %% (bound %.1f %%)",
-                  &one == classes.data() ? "" : "; ", one.agenda->ops(), base::format_bytes(one.need).c_str(),
-                  base::format_bytes(one.floor).c_str(), base::format_bytes(one.predicted().page_out).c_str(),
-                  base::format_bytes(one.predicted().page_in).c_str(), overhead_of(one.predicted()) * 100,
-                  one.lower_bound_overhead * 100);
-    text += line.data();
+    const plan::Prediction& predicted = one.predicted();
+    text += (text.empty() ? "windows of " : "; windows of ") + std::to_string(one.agenda->ops()) + " ops (need " +
+            base::format_bytes(one.need) + ", floor " + base::format_bytes(one.floor) + "), " +
+            base::format_bytes(predicted.page_out) + " out and " + base::format_bytes(predicted.page_in) +
+            " in, overhead " + percent(overhead_of(predicted));
+    if (one.lower_bound_overhead) text += " (bound " + percent(*one.lower_bound_overhead) + ")";
   }
   return text;
 }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <unordered_map>
@@ -26,8 +27,8 @@ struct ClassLesson {
   std::uint64_t end = 0;              // of the last window: ops of the session before it
   base::Bytes need = {};
   base::Bytes floor = {};
-  double share = 0;                 // of all recorded ops
-  double lower_bound_overhead = 0;  // of a window's compute
+  double share = 0;                                 // of all recorded ops
+  std::optional<double> lower_bound_overhead = {};  // of a window's compute; of a given plan it is not known
 
   const plan::Prediction& predicted() const { return agenda->plan().predicted; }
 };
