@@ -18,7 +18,7 @@ if [[ ! -e $place/installed ]]; then
   echo "torch $version: downloading and installing into $place/venv"
   .venv/bin/python -m venv "$place/venv"
   # The other packages as for the tests with our own torch.
-  mapfile -t others < <(grep -E '^(numpy|pytest|pytest-xdist|ipykernel)==' tools/requirements.txt)
+  mapfile -t others < <(grep -E '^(numpy|pytest|pytest-xdist|ipykernel|transformers|accelerate|safetensors)==' tools/requirements.txt)
   if ! "$python" -m pip install --disable-pip-version-check --no-cache-dir --progress-bar off \
     "torch==$version" "${others[@]}" >"$place/install.log" 2>&1; then
     echo "torch $version: skipped: it cannot be installed here: $(tail -1 "$place/install.log")"
