@@ -27,17 +27,17 @@ def install(core) -> None:
     def pinned_while_alive(export):
         @functools.wraps(export)
         def wrapper(tensor, *args, **kwargs):
-            token = pin(core, tensor)
+            pins = [pin(core, tensor)]  # for who takes it first: an interrupt may come when two could
             try:
                 array = export(tensor, *args, **kwargs)
                 # An array that shares memory has the tensor as its base, and so has every view of it.
                 base = getattr(array, "base", None)
-                if token and isinstance(base, torch.Tensor):
-                    weakref.finalize(base, core.unpin_export, token).atexit = False
-                    token = 0
+                if pins[0] and isinstance(base, torch.Tensor):
+                    weakref.finalize(base, unpin, core, pins).atexit = False
+                    pins = []
                 return array
             finally:
-                core.unpin_export(token)
+                unpin(core, pins)
 
         return wrapper
 
@@ -102,6 +102,12 @@ def pin(core, thing) -> int:
     except (RuntimeError, NotImplementedError):
         return 0  # sparse, opaque and wrapping tensors have none
     return core.pin_storage(storage._cdata)
+
+
+def unpin(core, pins: list[int]) -> None:
+    """Each once."""
+    while pins:
+        core.unpin_export(pins.pop())
 
 
 def pinned_during(core, method):

@@ -125,6 +125,29 @@ def test_tensor_imported_through_dlpack_shares_the_memory_for_as_long_as_it_live
     assert torch.equal(alias, other + 3)
 
 
+def test_interrupt_when_an_array_has_just_taken_over_its_pin_unpins_once(session, monkeypatch):
+    import weakref
+
+    session()
+    finalize = weakref.finalize
+
+    def interrupted(*arguments):
+        finalize(*arguments)
+        raise KeyboardInterrupt
+
+    tensor = torch.arange(1 << 16)
+    monkeypatch.setattr(weakref, "finalize", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        tensor.numpy()
+    gc.collect()
+    assert tensorpager.stats()["export_bytes"] == 0
+    evict()
+    assert tensor[-1] == (1 << 16) - 1  # its block pages as any other
+    del tensor
+    gc.collect()
+    assert tensorpager.stats()["export_bytes"] == 0
+
+
 def test_array_keeps_its_memory_resident_only_while_it_lives(session):
     session()
     tensor = ramp()
