@@ -6,6 +6,8 @@ import sys
 import weakref
 from types import TracebackType
 
+from tensorpager._exports import unpin
+
 
 class Guard:
     """Keeps tensors alive, resident, writable and where they are, until `release()`, the end of its `with` block, or its own end."""
@@ -59,5 +61,4 @@ def _storage_of(tensor):
 
 
 def _unpin(core, pins: list[int], tensors: tuple) -> None:  # the tensors live until here
-    while pins:
-        core.unpin_export(pins.pop())
+    unpin(core, pins)

@@ -223,14 +223,29 @@ TEST_F(GuideTest, NeverRestsWhereItIsToRecordAll) {
 
 TEST_F(GuideTest, PlansAgainFromTheTimesSeenUntilNothingIsGained) {
   start_guided(room_for(9), {.waits = true});
-  for (int step = 0; step < 100; ++step) train();
+  for (int step = 0; step < 4; ++step) train();
+  ASSERT_EQ(guide_->progress().plans, 1u);
+  const double predicted = guide_->progress().predicted_window_seconds;
+  for (int step = 4; step < 100; ++step) train();
   EXPECT_TRUE(guide_->is_resting());
+  EXPECT_NE(guide_->progress().predicted_window_seconds, predicted);
   constexpr std::uint64_t kMostRefined = 3;
   EXPECT_GE(guide_->progress().plans, 1u);
   EXPECT_LE(guide_->progress().plans, 1 + kMostRefined);
   EXPECT_EQ(counts().followed_ops, 97 * 2 * kLayers);
   EXPECT_EQ(counts().plan_misses, 0u);
   EXPECT_EQ(said_.size(), guide_->progress().plans);
+}
+
+TEST_F(GuideTest, PlansAgainAlsoWhereTheFirstLookFoundNothing) {
+  start_guided(room_for(9), {.waits = true});
+  for (const char* kind : {"one", "two", "three"}) evaluate(kind);  // no two windows alike
+  ASSERT_EQ(guide_->progress().plans, 0u);
+  for (int step = 0; step < 100 && guide_->progress().plans == 0; ++step) train();
+  ASSERT_EQ(guide_->progress().plans, 1u);
+  const double predicted = guide_->progress().predicted_window_seconds;
+  for (int step = 0; step < 200; ++step) train();
+  EXPECT_NE(guide_->progress().predicted_window_seconds, predicted);
 }
 
 TEST_F(GuideTest, PredictsAgainWhatPlansInForcePromise) {

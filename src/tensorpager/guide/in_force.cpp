@@ -55,7 +55,6 @@ void Guide::begin_to_follow(const std::shared_ptr<const Lesson>& learned, bool i
   checked_followed_ = pager_.account().followed_ops;
   held_ = 0;
   is_given_ = is_given;
-  if (is_given) is_settled_ = true;
   const ClassLesson& most = lesson.classes.front();
   const plan::Plan& plan = most.agenda->plan();
   window_ops_ = plan.ops;
@@ -77,7 +76,10 @@ void Guide::begin_to_follow(const std::shared_ptr<const Lesson>& learned, bool i
     progress_.placement_waste = ratio((plan.top() + plan.slab).count(), plan.predicted.peak.count()) - 1;
     note_prediction(most, most.predicted());
   }
-  if (is_again && ++refined_ >= kMostRefined) is_settled_ = true;
+  if (!is_again)
+    unsettle();  // what earlier looks found was of no plan
+  else if (++refined_ >= kMostRefined)
+    is_settled_ = true;
   say((is_given ? "given: " : is_again ? "planned again: " : "planned: ") + lesson.describe());
 }
 
