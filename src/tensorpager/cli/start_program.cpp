@@ -9,7 +9,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -71,9 +70,8 @@ void check(const base::Config& config) {
 /// Programs may change the directory.
 void export_plans(const RunOptions& options) {
   std::string paths;
-  std::istringstream list(options.plan);
-  for (std::string path; std::getline(list, path, ':');)
-    if (!path.empty()) paths += (paths.empty() ? "" : ":") + std::filesystem::absolute(path).string();
+  for (const std::string& path : plan::split_paths(options.plan))
+    paths += (paths.empty() ? "" : ":") + std::filesystem::absolute(path).string();
   export_option("TENSORPAGER_PLAN", paths);
   const char* budget = std::getenv("TENSORPAGER_BUDGET");
   if (budget == nullptr || *budget == '\0')

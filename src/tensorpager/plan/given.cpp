@@ -46,11 +46,17 @@ GivenPlan read_given_plan(const std::string& path, Bytes budget) {
 
 }  // namespace
 
-std::vector<GivenPlan> read_given_plans(const std::string& paths, Bytes budget) {
-  std::vector<GivenPlan> given;
+std::vector<std::string> split_paths(const std::string& paths) {
+  std::vector<std::string> split;
   std::istringstream list(paths);
   for (std::string path; std::getline(list, path, ':');)
-    if (!path.empty()) given.push_back(read_given_plan(path, budget));
+    if (!path.empty()) split.push_back(path);
+  return split;
+}
+
+std::vector<GivenPlan> read_given_plans(const std::string& paths, Bytes budget) {
+  std::vector<GivenPlan> given;
+  for (const std::string& path : split_paths(paths)) given.push_back(read_given_plan(path, budget));
   if (given.empty()) throw InvalidArgument("'" + paths + "' names no plan");
   if (given.size() > 1 && !std::ranges::all_of(given, [](const GivenPlan& one) { return one.plan.shared_boundary; }))
     throw InvalidArgument("'" + paths +

@@ -14,6 +14,9 @@ struct GivenPlan {
   Plan plan;
 };
 
+/// Plan files, as they are named in one text, separated by `:`.
+std::vector<std::string> split_paths(const std::string& paths);
+
 /// `paths`: plan files, separated by `:`; the trace of `x.plan` is `x.trace`, beside it. Throws InvalidArgument, which
 /// names the file, where one cannot be read, is not right for its trace or for bindings on this machine, or is for a
 /// larger budget; or where several do not share a boundary table.
