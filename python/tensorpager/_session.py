@@ -68,7 +68,7 @@ def enable(
     binding: ``"stable"``: a tensor keeps its address; ``"rebinding"``: one arena of exactly the budget, as on a GPU. Default:
         TENSORPAGER_BINDING, else stable. One process keeps to one binding.
     plan: a plan file to follow from the first op on, with its trace beside it, ``step.trace`` for ``step.plan``; several, with one boundary
-        table, are separated by colons. Default: TENSORPAGER_PLAN, else plans are made while the program runs.
+        table, are separated by colons. Where no budget limits, theirs does. Default: TENSORPAGER_PLAN, else plans are made while the program runs.
     quiet: True keeps it from saying, in a line on standard error each, how many bytes of tensors were made before and are therefore
         outside the budget, and where a plan comes in force. Default: TENSORPAGER_QUIET.
 

@@ -131,6 +131,19 @@ TEST_F(AdvancingTest, ThePlanHasWhatLeftAheadUntilItAwaitsIt) {
   EXPECT_EQ(counts().planned_difference_bytes, 0u);
 }
 
+TEST_F(AdvancingTest, OpsInARowAreCountedUpToOneThatIsNotAsPlanned) {
+  start_following(room_for(4));
+  Block& block = make(kBlock, 1);
+  script_.planned = kBlock;
+  for (int op = 0; op < 3; ++op) run_op(&block);
+  script_.planned = 0_B;
+  run_op(&block);
+  script_.planned = kBlock;
+  for (int op = 0; op < 2; ++op) run_op(&block);
+  EXPECT_EQ(counts().ops_as_planned, 5u);
+  EXPECT_EQ(counts().most_ops_as_planned_in_a_row, 3u);
+}
+
 TEST_F(AdvancingTest, ThePlanDoesNotHaveWhatWasToBeDropped) {
   start_following(room_for(4));
   Block& out = make(kBlock, 1);  // dirty, against the plan

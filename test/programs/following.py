@@ -1,4 +1,6 @@
-"""How each program follows the plans that a session makes of it at half of its need: a table. Shares are of all ops since a plan came in force.
+"""How each program follows the plans that a session makes of it at half of its need: a table. `followed` and `as planned` are shares of all ops since a plan came
+in force, of which the first windows find blocks elsewhere; `in a row`: so many windows, one after the other, had at every op just the bytes resident that were
+planned.
 
 .venv/bin/python test/programs/following.py [--binding rebinding] [--only gpt unet] [--json out/following_programs.json]
 """
@@ -42,13 +44,15 @@ def main() -> None:
     parser.add_argument("--json")
     options = parser.parse_args()
     print(f"measured, {options.binding} binding: {STEPS} steps of each program")
-    print(f"{'program':<22}{'budget MiB':>11}{'plans':>7}{'window':>8}{'followed':>10}{'as planned':>12}{'bits':>8}")
+    print(
+        f"{'program':<22}{'budget MiB':>11}{'plans':>7}{'window':>8}{'followed':>10}{'as planned':>12}{'in a row':>10}{'bits':>8}"
+    )
     rows = {}
     for program in options.only:
         row = rows[program] = follow(program, options.binding)
         print(
             f"{program:<22}{row['budget_bytes'] / MIB:>11.1f}{row['plans']:>7}{row['window_ops']:>8}{row['followed_share']:>10.1%}"
-            f"{row['as_planned']:>12.1%}{'equal' if row['bits'] else 'differ':>8}",
+            f"{row['as_planned']:>12.1%}{row['most_ops_as_planned_in_a_row'] / max(1, row['window_ops']):>10.1f}{'equal' if row['bits'] else 'differ':>8}",
             flush=True,
         )
     if options.json:

@@ -34,9 +34,11 @@ struct Config {
       0;                   // TENSORPAGER_WITNESS: every so many ops, ask the kernel for our resident size; 0: never
   bool plans = true;       // TENSORPAGER_ON_DEMAND=1: false; nothing moves before its use
   bool plan_sync = false;  // TENSORPAGER_PLAN_SYNC=1: the program waits while it is planned, so that runs are alike
-  std::string plan;        // TENSORPAGER_PLAN: plan files to follow from the first op on, separated by `:`; none: empty
-  bool curve = false;      // TENSORPAGER_CURVE=1: keep the curve of live and charged bytes over ops
-  std::string trace;  // TENSORPAGER_TRACE: file that gets the trace of a window at exit; empty: nothing is recorded
+  /// TENSORPAGER_PLAN: plan files to follow from the first op on, separated by `:`; none: empty. Where the budget is
+  /// unlimited, theirs holds.
+  std::string plan;
+  bool curve = false;  // TENSORPAGER_CURVE=1: keep the curve of live and charged bytes over ops
+  std::string trace;   // TENSORPAGER_TRACE: file that gets the trace of a window at exit; empty: nothing is recorded
   std::uint64_t trace_class =
       1;  // TENSORPAGER_TRACE_CLASS: of which class of windows; the first makes up most of the run
 };

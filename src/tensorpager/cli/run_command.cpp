@@ -9,12 +9,17 @@
 namespace tensorpager::cli {
 namespace {
 
+bool is_set(const char* variable) {
+  const char* text = std::getenv(variable);
+  return text != nullptr && *text != '\0';
+}
+
 void run(const RunOptions& options, const Program& program) {
   if (program.empty())
     throw base::InvalidArgument(
         "no program: write it after --, as in `tensorpager run --budget 8GiB -- python train.py`");
-  const char* budget = std::getenv("TENSORPAGER_BUDGET");
-  if (options.budget.empty() && options.plan.empty() && (budget == nullptr || *budget == '\0'))
+  const bool has_budget = !options.budget.empty() || is_set("TENSORPAGER_BUDGET");
+  if (!has_budget && options.plan.empty() && !is_set("TENSORPAGER_PLAN"))
     throw base::InvalidArgument(
         "no budget: write --budget SIZE, as in `tensorpager run --budget 8GiB -- python train.py`");
   start_program(options, program);

@@ -46,12 +46,6 @@ void preload(bool quiet) {
   export_option("ASAN_OPTIONS", std::string("verify_asan_link_order=0:") + (sanitizer != nullptr ? sanitizer : ""));
 }
 
-void check_plans(const base::Config& config) {
-  if (config.plan.empty()) return;
-  if (!config.plans) throw base::InvalidArgument("--plan and --on-demand contradict each other");
-  plan::read_given_plans(config.plan, config.budget);
-}
-
 void check(const base::Config& config) {
   if (config.spill == "ram") return;
   const std::string directory = config.spill.empty() ? base::default_spill_directory(&std::getenv) : config.spill;
@@ -73,9 +67,6 @@ void export_plans(const RunOptions& options) {
   for (const std::string& path : plan::split_paths(options.plan))
     paths += (paths.empty() ? "" : ":") + std::filesystem::absolute(path).string();
   export_option("TENSORPAGER_PLAN", paths);
-  const char* budget = std::getenv("TENSORPAGER_BUDGET");
-  if (budget == nullptr || *budget == '\0')
-    export_option("TENSORPAGER_BUDGET", std::to_string(plan::budget_of(plan::read_given_plans(paths)).count()));
 }
 
 /// Takes away what an earlier run left, so that the first process of this one to end can make the file anew.
@@ -113,9 +104,12 @@ void start_program(const RunOptions& options, const Program& program) {
   if (options.on_demand) export_option("TENSORPAGER_ON_DEMAND", "1");
   if (options.plan_sync) export_option("TENSORPAGER_PLAN_SYNC", "1");
   if (!options.plan.empty()) export_plans(options);
+  // What starts a session asks for a budget; a plan's own holds where none limits.
+  const char* budget = std::getenv("TENSORPAGER_BUDGET");
+  if (budget == nullptr || *budget == '\0') export_option("TENSORPAGER_BUDGET", "unlimited");
   const base::Config config = base::read_config(&std::getenv);
   check(config);
-  check_plans(config);
+  if (!config.plan.empty()) plan::read_plans_of(config);
 
   const char* inherited = std::getenv("PYTHONPATH");
   std::string path = (python_package() / "hook").string();

@@ -218,7 +218,10 @@ Progress Guide::progress() const {
   const std::lock_guard lock(mutex_);
   Progress progress = progress_;
   if (progress.plans == 0) return progress;
-  progress.followed_share = ratio(mark.followed - begun_.followed, mark.ops - begun_.ops);
+  const std::uint64_t followed = mark.followed - begun_.followed;
+  // What is made outside ops is followed, and no op.
+  const std::uint64_t ops = std::max(mark.ops - begun_.ops, followed + mark.missed - begun_.missed);
+  progress.followed_share = ratio(followed, ops);
   const double computed = mark.computed - begun_.computed;
   progress.measured_overhead = computed > 0 ? (mark.paged - begun_.paged) / computed : 0;
   return progress;

@@ -1,6 +1,7 @@
 // Doing what an action source says. All with the lock held, but for the calls of ops.
 #include <algorithm>
 #include <exception>
+#include <utility>
 
 #include "tensorpager/pager/lock.h"
 #include "tensorpager/pager/pager.h"
@@ -39,7 +40,7 @@ bool Pager::begin_op(const plan::OpSignature& op, std::span<Block* const> touche
   submit_page_ins(is_placed_ ? page_ins_until(touched) : 0);
   if (is_placed_) move_into_place(touched);
   note_curve();
-  if (is_expected) began_as_planned_ = is_as_planned(source_->planned_at_begin());
+  note_begin(is_expected);
   return is_expected;
 }
 
@@ -55,14 +56,22 @@ bool Pager::tell_outside() {
   static const std::uint64_t kOutside = plan::name_hash(base::kOutside);
   const bool is_expected = source_->begin_op({.name = kOutside}, {}, actions_);
   try_all(actions_);
-  if (is_expected) began_as_planned_ = is_as_planned(source_->planned_at_begin());
+  note_begin(is_expected);
   return is_expected;
+}
+
+void Pager::note_begin(bool is_expected) noexcept {
+  if (is_expected) began_as_planned_ = is_as_planned(source_->planned_at_begin());
+  if (std::exchange(misses_before_, source_->misses()) != source_->misses()) as_planned_in_a_row_ = 0;
 }
 
 void Pager::tell_end() noexcept {
   const std::optional<base::Bytes> planned = source_->planned_at_end();
   const bool ends_as_planned = is_as_planned(planned);
-  counts_.ops_as_planned += began_as_planned_ && ends_as_planned ? 1 : 0;
+  const bool is_whole = began_as_planned_ && ends_as_planned;
+  if (planned) as_planned_in_a_row_ = is_whole ? as_planned_in_a_row_ + 1 : 0;  // else it was no op of the plan
+  counts_.ops_as_planned += is_whole ? 1 : 0;
+  counts_.most_ops_as_planned_in_a_row = std::max(counts_.most_ops_as_planned_in_a_row, as_planned_in_a_row_);
   actions_.clear();
   source_->end_op(actions_);
   try_all(actions_);

@@ -254,6 +254,7 @@ class Pager {
   Block* choose_victim();
   bool tell_outside();
   void tell_end() noexcept;
+  void note_begin(bool is_expected) noexcept;
   bool is_as_planned(std::optional<base::Bytes> planned) noexcept;
   void try_all(const std::vector<Action>& actions) noexcept;
   void execute(const Action& action);
@@ -308,6 +309,8 @@ class Pager {
   std::vector<Action> actions_;            // of the op that begins or ends
   std::deque<Action> page_ins_;            // not submitted yet, with what they wait for
   bool began_as_planned_ = false;          // the op under way that is followed
+  std::uint64_t as_planned_in_a_row_ = 0;  // ops
+  std::uint64_t misses_before_ = 0;        // by the source's count, when the op began
   /// Blocks that came back or died before they had left. The plan, which waits for them yet, has them until then.
   struct LeftEarly {
     std::uint64_t block;  // its number

@@ -65,6 +65,14 @@ std::vector<GivenPlan> read_given_plans(const std::string& paths, Bytes budget) 
   return given;
 }
 
+std::vector<GivenPlan> read_plans_of(const base::Config& config) {
+  if (!config.plans)
+    throw InvalidArgument(
+        "a plan to follow (--plan, TENSORPAGER_PLAN) and none at all (--on-demand, TENSORPAGER_ON_DEMAND) contradict "
+        "each other");
+  return read_given_plans(config.plan, config.budget);
+}
+
 Bytes budget_of(const std::vector<GivenPlan>& given) {
   return std::ranges::max_element(given, {}, [](const GivenPlan& one) { return one.plan.budget; })->plan.budget;
 }

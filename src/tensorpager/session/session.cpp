@@ -119,13 +119,18 @@ void Session::make_parts(base::BindingKind binding) {
 
 void Session::enable(const base::Config& config) {
   if (active_) throw base::InvalidArgument("Tensorpager is enabled already; call disable() first");
-  const bool plans = config.plans && config.budget < base::kUnlimited;
+  base::Bytes budget = config.budget;
   std::optional<guide::Lesson> given;
-  if (plans && !config.plan.empty()) given = guide::lesson_of(plan::read_given_plans(config.plan, config.budget));
+  if (!config.plan.empty()) {
+    const std::vector<plan::GivenPlan> read = plan::read_plans_of(config);
+    if (budget == base::kUnlimited) budget = plan::budget_of(read);
+    given = guide::lesson_of(read);
+  }
+  const bool plans = config.plans && budget < base::kUnlimited;
   std::unique_ptr<transfer::Engine> tier = make_tier(config);
   make_parts(config.binding);
   spill_ = tier->name();
-  parts_->pager.start({.budget = config.budget,
+  parts_->pager.start({.budget = budget,
                        .fuzz = config.fuzz,
                        .fuzz_evictions = config.fuzz_evictions,
                        .witness_ops = config.witness_ops,
