@@ -144,6 +144,24 @@ TEST_F(AdvancingTest, OpsInARowAreCountedUpToOneThatIsNotAsPlanned) {
   EXPECT_EQ(counts().most_ops_as_planned_in_a_row, 3u);
 }
 
+TEST_F(AdvancingTest, ThePlanHasWhatItPagesOutThoughItWasCleanAndLeftAtOnce) {
+  start_following(room_for(4));
+  Block& out = make(kBlock, 1);
+  script_.at_end = {{Kind::kPageOut, &out}};
+  run_op(&out);
+  ASSERT_TRUE(comes_to([&] { return out.is_absent(); }));
+  script_.at_begin = {{.kind = Kind::kAwait, .block = &out, .number = out.number}, {Kind::kPageIn, &out}};
+  run_op();
+  ASSERT_TRUE(comes_to([&] { return out.is_clean(); }));
+  script_.at_end = {{Kind::kPageOut, &out}};
+  run_op();
+  ASSERT_TRUE(out.is_absent());
+  EXPECT_EQ(counts().clean_drops, 1u);
+  script_.planned = kBlock;
+  run_op();
+  EXPECT_EQ(counts().ops_as_planned, 1u);
+}
+
 TEST_F(AdvancingTest, ThePlanDoesNotHaveWhatWasToBeDropped) {
   start_following(room_for(4));
   Block& out = make(kBlock, 1);  // dirty, against the plan

@@ -97,7 +97,7 @@ void Pager::execute(const Action& action) {
       forget_page_ins(block);  // an op that needed it was faster
       if (!give_up(block)) return;
       block.is_awaited = action.kind == Action::Kind::kPageOut;
-      if (!block.copying) finish(block);
+      if (!block.copying && finish(block)) note_left_early(block);
       return;
     case Action::Kind::kAwait:
       forget_left_early(action.number);
