@@ -119,6 +119,18 @@ TEST_F(StableBindingTest, ANewBlockIsPopulatedAndWritable) {
   }
 }
 
+TEST_F(StableBindingTest, CountsTheFreshPagesThatItTakes) {
+  Block block, same_size;
+  acquire(block, 64_KiB);
+  acquire(same_size, 1_MiB);
+  EXPECT_EQ(binding_.populated(), 1_MiB + 64_KiB);
+  page_out(block);
+  page_in(block, 1, Access::kRead);
+  binding_.release(same_size);
+  acquire(same_size, 1_MiB);
+  EXPECT_EQ(binding_.populated(), 1_MiB + 64_KiB) << "pooled pages are none";
+}
+
 TEST_F(StableBindingTest, AnEvictedBlockIsInaccessibleAndItsPagesArePooled) {
   Block block;
   acquire(block, 64_KiB);

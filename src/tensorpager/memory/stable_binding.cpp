@@ -43,6 +43,7 @@ void StableBinding::protect(std::byte* at, Bytes size, int protection) {
 void StableBinding::populate(std::byte* at, Bytes size) {
   // Without MAP_NORESERVE, unlike the range around: see Note [Core files].
   system_calls_ += 3;
+  populated_ += size;
   if (mmap(at, size.count(), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != at)
     throw base::IoError("mmap", "fresh memory", size, errno);
   protect(at, size, PROT_READ | PROT_WRITE);

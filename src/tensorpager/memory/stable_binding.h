@@ -34,6 +34,7 @@ class StableBinding final : public pager::Binding {
   void trim_pool(base::Bytes allowance) override;
   base::Bytes pooled() const override { return pool_.bytes(); }
   std::uint64_t system_calls() const override { return system_calls_; }
+  base::Bytes populated() const override { return populated_; }
 
  private:
   void protect(std::byte* at, base::Bytes size, int protection);
@@ -52,6 +53,7 @@ class StableBinding final : public pager::Binding {
   std::uint32_t tight_births_ = 0;  // until fresh pages are tried again
   bool poison_ = false;
   std::uint64_t system_calls_ = 0;
+  base::Bytes populated_;
 };
 
 }  // namespace tensorpager::memory
