@@ -100,6 +100,98 @@ TEST(PagePool, PrefersAnExactPieceToHugePages) {
   EXPECT_EQ(pool.take_up_to(3_MiB, 8), (std::vector<Piece>{{kA, 3_MiB}}));
 }
 
+TEST(PagePool, CoversFromOnePieceOrNotAtAll) {
+  PagePool pool;
+  pool.put({kA, 64_KiB});
+  pool.put({kB, 256_KiB});
+  pool.put({kC, 128_KiB});
+  EXPECT_EQ(pool.take_covering(100_KiB), (Piece{kC + (28 << 10), 100_KiB}));
+  EXPECT_EQ(pool.take_covering(300_KiB), std::nullopt);
+  EXPECT_EQ(pool.bytes(), 348_KiB);
+}
+
+TEST(PagePool, CoversHugePagesFromTheEndThatBeginsWithOne) {
+  PagePool pool;
+  pool.put({kA, 5_MiB});
+  EXPECT_EQ(pool.take_covering(3_MiB), (Piece{kA + (2 << 20), 3_MiB}));
+  pool.put({kB, 5_MiB});
+  EXPECT_EQ(pool.take_covering(Bytes(3584 << 10)), (Piece{kB, Bytes(3584 << 10)}));
+}
+
+TEST(PagePool, JoinsTheNeighboursThatCoverWithTheLeastToSpare) {
+  // At kA, in KiB: 64 64 128 (64 in use) 64 256.
+  PagePool pool;
+  pool.put({kA + (64 << 10), 64_KiB});
+  pool.put({kA + (320 << 10), 64_KiB});
+  pool.put({kA, 64_KiB});
+  pool.put({kA + (384 << 10), 256_KiB});
+  pool.put({kA + (128 << 10), 128_KiB});
+  pool.coalesce(180_KiB);
+  EXPECT_EQ(pool.pieces(), 4u) << "64 + 128 are one, the others as they were";
+  EXPECT_EQ(pool.take_exact(192_KiB), kA + (64 << 10));
+  EXPECT_EQ(pool.take_exact(64_KiB), kA);
+  pool.coalesce(280_KiB);
+  EXPECT_EQ(pool.take_exact(320_KiB), kA + (320 << 10));
+  EXPECT_EQ(pool.bytes(), 0_B);
+}
+
+TEST(PagePool, JoinsAllNeighboursWhereNoneCover) {
+  PagePool pool;
+  pool.put({kA, 64_KiB});
+  pool.put({kB, 64_KiB});
+  pool.put({kB + (64 << 10), 64_KiB});
+  pool.put({kA + (64 << 10), 128_KiB});
+  pool.put({kC, 64_KiB});
+  pool.coalesce(1_MiB);
+  EXPECT_EQ(pool.pieces(), 3u);
+  EXPECT_EQ(pool.take_exact(192_KiB), kA);
+  EXPECT_EQ(pool.take_exact(128_KiB), kB);
+  EXPECT_EQ(pool.take_exact(64_KiB), kC);
+}
+
+TEST(PagePool, JoinsNothingThatIsApart) {
+  PagePool pool;
+  pool.put({kA, 64_KiB});
+  pool.put({kA + (68 << 10), 64_KiB});
+  pool.coalesce(128_KiB);
+  EXPECT_EQ(pool.pieces(), 2u);
+  PagePool().coalesce(4_KiB);
+}
+
+TEST(PagePool, IsOnePieceAgainOnceAllThatWasCutIsBack) {
+  for (unsigned seed = 1; seed <= 20; ++seed) {
+    SCOPED_TRACE(seed);
+    std::mt19937 random(seed);
+    PagePool pool;
+    pool.put({kA, 8_MiB});
+    std::vector<Piece> taken;
+    for (int i = 0; i < 500; ++i) {
+      const Bytes size((1 + random() % 300) * kPage.count());
+      auto piece = pool.take_covering(size);
+      if (!piece) {
+        pool.coalesce(size);
+        piece = pool.take_covering(size);
+      }
+      if (piece) {
+        ASSERT_EQ(piece->bytes, size);
+        for (const Piece& other : taken)
+          ASSERT_TRUE(piece->at + size.count() <= other.at || other.at + other.bytes.count() <= piece->at);
+        taken.push_back(*piece);
+      }
+      if (!taken.empty() && random() % 2 == 0) {
+        std::swap(taken[random() % taken.size()], taken.back());
+        pool.put(taken.back());
+        taken.pop_back();
+      }
+    }
+    for (const Piece& piece : taken) pool.put(piece);
+    ASSERT_GT(pool.pieces(), 1u);
+    pool.coalesce(8_MiB);
+    EXPECT_EQ(pool.take_exact(8_MiB), kA);
+    EXPECT_EQ(pool.pieces(), 0u);
+  }
+}
+
 TEST(PagePool, LosesNothingAmongSizesThatNeverRepeat) {
   constexpr std::uint64_t kSizes = 20'000;
   PagePool pool;

@@ -69,7 +69,8 @@ TEST(Seams, AreAsASetOfPlacesIs) {
     const std::uint64_t what = below(8);
     if (what == 0) seams.move(place(begin), pages(size), place(to));
     if (what == 1) seams.forget(place(begin), pages(size));
-    if (what <= 1) places.erase(places.lower_bound(begin), places.upper_bound(begin + size));
+    if (what <= 1) places.erase(places.upper_bound(begin), places.lower_bound(begin + size));
+    if (what == 0) places.erase(places.upper_bound(to), places.lower_bound(to + size));
     if (what == 0) places.insert(moved.begin(), moved.end());
     if (what > 1) seams.add(place(begin)), places.insert(begin);
     ASSERT_EQ(seams.size(), places.size());
@@ -82,6 +83,23 @@ TEST(Seams, AreForgottenWhereTheMemoryIsOneAgain) {
   seams.forget(place(100), pages(100));
   EXPECT_EQ(parts_of(seams, 100, pages(100)), (Parts{{0, 100}}));
   EXPECT_EQ(seams.size(), 1u);
+}
+
+TEST(Seams, StayAtTheEndsOfWhatGoesAway) {
+  Seams seams;
+  for (const std::uint64_t at : {100, 150, 200}) seams.add(place(at));
+  seams.forget(place(100), pages(100));
+  EXPECT_EQ(parts_of(seams, 50, pages(250)), (Parts{{0, 50}, {50, 100}, {150, 100}}));
+  seams.add(place(150));
+  seams.move(place(100), pages(100), place(500));
+  EXPECT_EQ(parts_of(seams, 50, pages(250)), (Parts{{0, 50}, {50, 100}, {150, 100}}));
+}
+
+TEST(Seams, OfAPlaceGiveWayToThoseThatComeThere) {
+  Seams seams;
+  for (const std::uint64_t at : {120, 500, 510, 600}) seams.add(place(at));
+  seams.move(place(100), pages(100), place(500));
+  EXPECT_EQ(parts_of(seams, 450, pages(200)), (Parts{{0, 50}, {50, 20}, {70, 80}, {150, 50}}));
 }
 
 }  // namespace

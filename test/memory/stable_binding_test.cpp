@@ -10,6 +10,7 @@
 #include <fstream>
 #include <string>
 
+#include "tensorpager/arena/kernel_moves.h"
 #include "tensorpager/arena/witness.h"
 #include "tensorpager/base/errors.h"
 
@@ -119,6 +120,18 @@ TEST_F(StableBindingTest, ANewBlockIsPopulatedAndWritable) {
   }
 }
 
+TEST_F(StableBindingTest, CountsTheFreshPagesThatItTakes) {
+  Block block, same_size;
+  acquire(block, 64_KiB);
+  acquire(same_size, 1_MiB);
+  EXPECT_EQ(binding_.populated(), 1_MiB + 64_KiB);
+  page_out(block);
+  page_in(block, 1, Access::kRead);
+  binding_.release(same_size);
+  acquire(same_size, 1_MiB);
+  EXPECT_EQ(binding_.populated(), 1_MiB + 64_KiB) << "pooled pages are none";
+}
+
 TEST_F(StableBindingTest, AnEvictedBlockIsInaccessibleAndItsPagesArePooled) {
   Block block;
   acquire(block, 64_KiB);
@@ -186,6 +199,86 @@ TEST_F(StableBindingTest, ANewBlockTakesPooledPagesWhereThereIsNoRoomForMore) {
   EXPECT_EQ(resident(), 512_KiB + binding_.pooled());
   std::memset(second.data, 1, 512 << 10);
   EXPECT_EQ(resident(), 512_KiB + binding_.pooled());
+}
+
+TEST_F(StableBindingTest, ANewBlockIsWhereThePooledPagesAreThatCoverIt) {
+  Block first;
+  acquire(first, 1_MiB);
+  binding_.release(first);
+  const std::uint64_t calls = binding_.system_calls();
+  Block second, third;
+  acquire(second, 256_KiB, 768_KiB);
+  acquire(third, 768_KiB, 0_B);
+  EXPECT_EQ(second.data, first.data + (768 << 10));
+  EXPECT_EQ(third.data, first.data);
+  EXPECT_EQ(binding_.system_calls(), calls);
+  EXPECT_EQ(resident(), 1_MiB);
+  page_out(second);
+  EXPECT_TRUE(probe_.may_write(third.data + (768 << 10) - 1));
+  EXPECT_FALSE(probe_.may_read(second.data));
+}
+
+/// One absent block of 8 MiB, and its pages pooled as 8 neighbours, each a mapping of its own.
+class AcrossMappings : public StableBindingTest {
+ protected:
+  static constexpr std::size_t kParts = 8, kPart = 1 << 20;
+
+  void SetUp() override {
+    if (!arena::kernel_moves_across_mappings()) GTEST_SKIP() << "the kernel moves one mapping only";
+    acquire(block_, Bytes(kParts * kPart));
+    page_out(block_);
+    binding_.trim_pool(0_B);
+    Block blocks[kParts];
+    for (Block& block : blocks) acquire(block, Bytes(kPart));
+    for (std::size_t i = 0; i < kParts; i += 2) page_out(blocks[i]);
+    for (std::size_t i = 1; i < kParts; i += 2) page_out(blocks[i]);
+    ASSERT_EQ(binding_.pooled(), block_.charged);
+  }
+  /// Pages in, with other bytes in each part; the number of system calls.
+  std::uint64_t page_in_parts(Access access) {
+    const std::vector<Piece> pieces = binding_.stage(block_, kUnlimited);
+    EXPECT_EQ(pieces.size(), 1u);
+    EXPECT_EQ(pieces[0].bytes, block_.charged);
+    for (std::size_t i = 0; i < kParts; ++i) std::memset(pieces[0].at + i * kPart, static_cast<int>(i + 1), kPart);
+    const std::uint64_t before = binding_.system_calls();
+    binding_.bind(block_, pieces, access);
+    block_.word = access == Access::kRead ? pager::kClean : 0;
+    return binding_.system_calls() - before;
+  }
+  void expect_parts() const {
+    for (std::size_t i = 0; i < kParts * kPart; i += 64)
+      ASSERT_EQ(block_.data[i], std::byte(static_cast<unsigned char>(i / kPart + 1))) << i;
+  }
+
+  Block block_;
+};
+
+TEST_F(AcrossMappings, NeighboursInThePoolAreMovedInOneCall) {
+  EXPECT_EQ(page_in_parts(Access::kWrite), 2u) << "the move, and making inaccessible what it left";
+  expect_parts();
+  EXPECT_TRUE(probe_.may_write(block_.data + kParts * kPart - 1));
+  EXPECT_EQ(resident(), block_.charged);
+  EXPECT_EQ(binding_.populated(), block_.charged + block_.charged);
+  const std::uint64_t before = binding_.system_calls();
+  page_out(block_);
+  EXPECT_EQ(binding_.system_calls() - before, 5u) << "its many mappings cost no more than one";
+  EXPECT_EQ(binding_.pooled(), block_.charged);
+  EXPECT_FALSE(probe_.may_read(block_.data));
+}
+
+TEST_F(AcrossMappings, AMoveThatFailsHalfWayIsFinished) {
+  {
+    const DataLimit limit(Bytes(kPart * 5 / 2));
+    EXPECT_EQ(page_in_parts(Access::kWrite), 5u) << "close, move the rest, open";
+  }
+  expect_parts();
+  for (std::size_t i = 0; i < kParts; ++i) EXPECT_TRUE(probe_.may_write(block_.data + i * kPart));
+  EXPECT_EQ(resident(), block_.charged);
+  page_out(block_);
+  EXPECT_EQ(binding_.pooled(), block_.charged);
+  page_in_parts(Access::kRead);
+  expect_parts();
+  EXPECT_FALSE(probe_.may_write(block_.data));
 }
 
 TEST_F(StableBindingTest, ThePoolGivesItsPagesBackToTheMachine) {

@@ -1,5 +1,6 @@
 // Pages that no block uses now: what a steady state costs, what the budget says of them, and the fuzzer's poison.
 #include "pager_fixture.h"
+#include "tensorpager/arena/kernel_moves.h"
 
 namespace tensorpager::pager {
 namespace {
@@ -23,6 +24,48 @@ TEST_F(PoolTest, ASteadyStateMakesNoSystemCall) {
     EXPECT_EQ(counts().system_calls, before);
     pager_.stop();
   }
+}
+
+TEST_F(PoolTest, SizesThatTakeTurnsShareThePagesWithoutASystemCall) {
+  start(3_MiB);
+  const auto round = [&] {
+    for (const auto& [count, size] : {std::pair(8, 384_KiB), std::pair(4, 768_KiB), std::pair(2, 1536_KiB)}) {
+      for (int i = 0; i < count; ++i) make(size, static_cast<std::uint64_t>(i));
+      while (!blocks_.empty()) destroy(*blocks_.back());
+    }
+  };
+  round();
+  round();
+  const Statistics before = counts();
+  for (int i = 0; i < 5; ++i) round();
+  EXPECT_EQ(counts().populated_bytes, before.populated_bytes);
+  EXPECT_EQ(counts().system_calls, before.system_calls);
+  EXPECT_EQ(counts().pooled_bytes, before.pooled_bytes);
+}
+
+TEST_F(PoolTest, WhatIsPagedOutAndInByTurnsOfSizesPopulatesNothingMore) {
+  if (!arena::kernel_moves_across_mappings()) GTEST_SKIP() << "the kernel moves one mapping only";
+  start(3_MiB);
+  Block& kept = make(1536_KiB, 1);
+  const auto round = [&](std::uint64_t seed) {
+    for (const auto& [count, size] : {std::pair(8, 384_KiB), std::pair(4, 768_KiB)}) {
+      std::vector<Block*> made;
+      for (int i = 0; i < count; ++i) made.push_back(&make(size, seed));
+      EXPECT_TRUE(kept.is_absent());
+      for (Block* block : made) destroy(*block);
+      EXPECT_TRUE(holds(kept, 1));
+    }
+  };
+  round(1);
+  round(2);
+  const Statistics before = counts();
+  for (std::uint64_t i = 0; i < 10; ++i) round(i);
+  const Statistics after = counts();
+  EXPECT_EQ(after.page_ins, before.page_ins + 20);
+  EXPECT_EQ(after.populated_bytes, before.populated_bytes);
+  EXPECT_EQ(after.pooled_bytes, before.pooled_bytes);
+  // A page-out and a page-in take nine calls, and a clean block is dropped for as many.
+  EXPECT_LE(after.system_calls - before.system_calls, 20u * 9);
 }
 
 TEST_F(PoolTest, ABlockTakesTheRangeOfItsSizeThatCameBackLast) {

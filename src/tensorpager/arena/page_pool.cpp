@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <span>
 
 namespace tensorpager::arena {
 namespace {
@@ -10,6 +11,12 @@ using base::Bytes;
 
 /// Programs whose sizes never repeat leave an empty bucket for each size; they are swept at this many.
 constexpr std::size_t kManyBuckets = 4096;
+
+/// What is no number of huge pages is cut from the end, which leaves the rest of a large piece aligned.
+bool is_cut_from_end(Bytes size) { return size.count() % base::kHugePage.count() != 0; }
+bool is_huge_aligned(const std::byte* at) {
+  return reinterpret_cast<std::uintptr_t>(at) % base::kHugePage.count() == 0;
+}
 
 }  // namespace
 
@@ -50,9 +57,67 @@ std::byte* PagePool::take_exact(Bytes size) {
   return remove(bucket, bucket->second).at;
 }
 
-std::optional<Piece> PagePool::take_one(Bytes size, Bytes least) {
-  auto bucket = buckets_.lower_bound(std::max(size, least));
+PagePool::Buckets::iterator PagePool::covering(Bytes size) {
+  auto bucket = buckets_.lower_bound(size);
   while (bucket != buckets_.end() && bucket->second == kNone) bucket = buckets_.erase(bucket);
+  return bucket;
+}
+
+Piece PagePool::cut(const Piece& piece, Bytes size, bool from_end) {
+  const Bytes rest = piece.bytes - size;
+  if (rest == Bytes(0)) return piece;
+  put({from_end ? piece.at : piece.at + size.count(), rest});
+  return {from_end ? piece.at + rest.count() : piece.at, size};
+}
+
+std::optional<Piece> PagePool::take_covering(Bytes size) {
+  const auto bucket = covering(size);
+  if (bucket == buckets_.end()) return std::nullopt;
+  const Piece piece = remove(bucket, bucket->second);
+  const bool is_end_good = size < base::kHugePage || is_huge_aligned(piece.at + (piece.bytes - size).count());
+  return cut(piece, size, is_cut_from_end(size) && is_end_good);
+}
+
+void PagePool::coalesce(Bytes size) {
+  std::vector<Piece> pieces;  // by place
+  pieces.reserve(this->pieces());
+  for (Index index = oldest_; index != kNone; index = records_[index].newer) pieces.push_back(records_[index].piece);
+  std::ranges::sort(pieces, {}, &Piece::at);
+
+  using Run = std::span<const Piece>;
+  std::vector<Run> runs;  // of neighbours, two at least
+  Run tightest;
+  Bytes least = base::kUnlimited;
+  for (std::size_t first = 0, end = 0; first < pieces.size(); first = end) {
+    std::size_t begin = first;  // of the shortest run up to `end` that covers
+    Bytes sum;
+    do {
+      sum += pieces[end++].bytes;
+      while (sum - pieces[begin].bytes >= size) sum -= pieces[begin++].bytes;
+      if (sum < size || sum >= least) continue;
+      tightest = Run(pieces).subspan(begin, end - begin);
+      least = sum;
+    } while (end < pieces.size() && pieces[end - 1].at + pieces[end - 1].bytes.count() == pieces[end].at);
+    if (end - first > 1) runs.push_back(Run(pieces).subspan(first, end - first));
+  }
+  if (!tightest.empty()) runs = {tightest};
+  for (const Run& run : runs) join(run);
+}
+
+void PagePool::join(std::span<const Piece> run) {
+  Piece joined{run.front().at, Bytes(0)};
+  for (const Piece& piece : run) joined.bytes += piece.bytes;
+  for (const Piece& piece : run) {
+    const auto bucket = buckets_.find(piece.bytes);
+    Index index = bucket->second;
+    while (records_[index].piece.at != piece.at) index = records_[index].below;
+    remove(bucket, index);
+  }
+  put(joined);
+}
+
+std::optional<Piece> PagePool::take_one(Bytes size, Bytes least) {
+  auto bucket = covering(std::max(size, least));
   if (bucket == buckets_.end()) {
     while (bucket != buckets_.begin()) {
       const auto candidate = std::prev(bucket);
@@ -65,15 +130,8 @@ std::optional<Piece> PagePool::take_one(Bytes size, Bytes least) {
     }
     if (bucket == buckets_.end() || bucket->second == kNone) return std::nullopt;
   }
-  Piece piece = remove(bucket, bucket->second);
-  if (piece.bytes > size) {
-    // What is no number of huge pages is cut from the end, which leaves the rest of a large piece aligned.
-    const bool from_end = size.count() % base::kHugePage.count() != 0;
-    const Piece cut{from_end ? piece.at + (piece.bytes - size).count() : piece.at, size};
-    put({from_end ? piece.at : piece.at + size.count(), piece.bytes - size});
-    piece = cut;
-  }
-  return piece;
+  const Piece piece = remove(bucket, bucket->second);
+  return piece.bytes <= size ? piece : cut(piece, size, is_cut_from_end(size));
 }
 
 std::vector<Piece> PagePool::take_up_to(Bytes size, std::size_t limit) {

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "tensorpager/base/bytes.h"
@@ -31,6 +32,14 @@ class PagePool {
   /// in them where there are some, so that they stay whole.
   std::vector<Piece> take_up_to(base::Bytes size, std::size_t limit);
 
+  /// Exactly `size`, of the smallest piece that covers it; nothing where none does. From 2 MiB on the end of a larger
+  /// piece is taken that lets it begin with a huge page.
+  std::optional<Piece> take_covering(base::Bytes size);
+
+  /// Makes one piece of neighbours in memory: of those that cover `size` with the least to spare; where none do, of
+  /// all. Only where memory can be moved across the places where they meet.
+  void coalesce(base::Bytes size);
+
   /// The piece put longest ago, for giving its pages back to the machine.
   std::optional<Piece> take_oldest();
 
@@ -50,9 +59,15 @@ class PagePool {
   using Buckets = std::map<base::Bytes, Index>;  // size -> newest record of that size, kNone if none is left
 
   Piece remove(Buckets::iterator bucket, Index index);
+  /// The bucket of the smallest pieces of at least `size`; the end where there are none.
+  Buckets::iterator covering(base::Bytes size);
+  /// `size` of a piece, at one of its ends; the rest is put back.
+  Piece cut(const Piece& piece, base::Bytes size, bool from_end);
   /// One piece of at most `size`, out of those of at least `least`: the smallest that covers it, cut; else the largest
   /// there is.
   std::optional<Piece> take_one(base::Bytes size, base::Bytes least);
+  /// Makes one piece of neighbours.
+  void join(std::span<const Piece> run);
   void forget_empty_buckets();
 
   base::Bytes bytes_;

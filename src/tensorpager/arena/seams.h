@@ -1,5 +1,7 @@
-// Where one mapping may end and another begin inside memory that we treat as one piece. Before Linux 6.17 a move must
-// not cross such a place, so a move is made in parts. A seam too many costs a call; one too few would be a failed move.
+// Where one mapping may end and another begin, inside memory that we treat as one piece or where two pieces meet.
+// Before Linux 6.17 a move must not cross such a place, so a move is made in parts. A seam too many costs a call; one
+// too few would be a failed move. Later kernels need them only to tell how many mappings a piece has; there two pieces
+// of fresh memory that meet may be two mappings and yet have no seam.
 //
 // Every block that is freed asks whether there are any inside, so they are bits, one a page, 64 in a word; words
 // without any are not kept.
@@ -40,18 +42,19 @@ class Seams {
     return count;
   }
 
-  /// The seams inside go where the memory went.
+  /// The seams inside go where the memory went, and take the place of those there. Those at the ends stay.
   void move(const std::byte* from, base::Bytes size, const std::byte* to) {
-    std::vector<const std::byte*> moved;  // first: a new place may be at an end of the old range
+    std::vector<const std::byte*> moved;
     for_each(page_of(from) + 1, page_of(from + size.count()),
              [&](std::uint64_t page) { moved.push_back(to + (page - page_of(from)) * base::kPage.count()); });
     forget(from, size);
+    forget(to, size);
     for (const std::byte* at : moved) add(at);
   }
 
-  /// The range is one mapping again, with no seam at its ends either.
+  /// The range is one mapping again. The seams at its ends stay, as its neighbours' ends.
   void forget(const std::byte* begin, base::Bytes size) {
-    for_each_word(page_of(begin), page_of(begin + size.count()) + 1, [&](std::uint64_t key, std::uint64_t mask) {
+    for_each_word(page_of(begin) + 1, page_of(begin + size.count()), [&](std::uint64_t key, std::uint64_t mask) {
       const auto word = words_.find(key);
       if (word == words_.end()) return;
       word->second &= ~mask;

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "tensorpager/arena/kernel_moves.h"
 #include "tensorpager/base/errors.h"
 
 // Newer than Debian 12's headers may be missing these.
@@ -24,16 +25,26 @@ using pager::Block;
 
 namespace {
 
-/// Moves of one block: more would cost more calls than fresh pages do, and a mapping each.
+/// Pieces of one block: more would cost more calls than fresh pages do, and a mapping each.
 constexpr std::size_t kMostPieces = 8;
+/// Seams of one block where the kernel moves across them. Measured from 8 to 64: with more, fewer fresh pages are
+/// taken, but beyond 16 the kernel's work for each mapping costs more than zeroing does.
+constexpr std::size_t kMostSeams = 16;
 /// After the pool had to give pages back, so many blocks are made of what it has before fresh pages are tried again:
 /// else pages would be given back and taken anew, and zeroed, whenever what is resident shrinks and grows.
 constexpr std::uint32_t kTightBirths = 1 << 14;
 constexpr int kPoison = 0xFF;  // NaN as a float, -1 as an index
-/// Mappings that one block can add while it is moved out and in.
-constexpr std::uint64_t kMappingsPerMove = kMostPieces + 2;
+
+bool is_well_aligned(const Piece& piece) {
+  return piece.bytes < base::kHugePage || reinterpret_cast<std::uintptr_t>(piece.at) % base::kHugePage.count() == 0;
+}
 
 }  // namespace
+
+StableBinding::StableBinding(arena::AddressSpace& space)
+    : space_(space),
+      moves_across_(arena::kernel_moves_across_mappings()),
+      most_seams_(moves_across_ ? kMostSeams : kMostPieces) {}
 
 void StableBinding::protect(std::byte* at, Bytes size, int protection) {
   ++system_calls_;
@@ -43,8 +54,10 @@ void StableBinding::protect(std::byte* at, Bytes size, int protection) {
 void StableBinding::populate(std::byte* at, Bytes size) {
   // Without MAP_NORESERVE, unlike the range around: see Note [Core files].
   system_calls_ += 3;
+  populated_ += size;
   if (mmap(at, size.count(), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != at)
     throw base::IoError("mmap", "fresh memory", size, errno);
+  seams_.forget(at, size);
   protect(at, size, PROT_READ | PROT_WRITE);
   if (size >= base::kHugePage) madvise(at, size.count(), MADV_HUGEPAGE);  // a wish: smaller pages do as well
   if (madvise(at, size.count(), MADV_POPULATE_WRITE) == 0) return;
@@ -66,24 +79,35 @@ void StableBinding::close(std::byte* at, Bytes size) {
   seams_.forget(at, size);
 }
 
+void StableBinding::remap(std::byte* from, Bytes size, std::byte* to, int protection) {
+  const auto is_moved = [&](std::size_t begin) {
+    ++system_calls_;
+    constexpr int kFlags = MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP;
+    const std::size_t bytes = size.count() - begin;
+    return mremap(from + begin, bytes, bytes, kFlags, to + begin) == to + begin;
+  };
+  if (is_moved(0)) return;
+  // Under a tight RLIMIT_DATA the kernel counts writable memory twice while it moves; inaccessible memory it does not.
+  // Of several mappings the first ones may have gone: they must not be moved again, over themselves.
+  TENSORPAGER_CHECK(errno == ENOMEM);
+  protect(from, size, PROT_NONE);
+  const Bytes moved = moves_across_ ? arena::moved_before_failure(from, size) : Bytes(0);
+  TENSORPAGER_CHECK(moved < size && is_moved(moved.count()));
+  protect(to, size, protection);
+}
+
 void StableBinding::move(std::byte* from, Bytes size, std::byte* to, int protection) {
-  seams_.for_each_part(from, size, [&](std::size_t offset, Bytes part) {
-    const auto remap = [&] {
-      ++system_calls_;
-      constexpr int kFlags = MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP;
-      return mremap(from + offset, part.count(), part.count(), kFlags, to + offset) == to + offset;
-    };
-    if (remap()) return;
-    // Under a tight RLIMIT_DATA the kernel counts writable memory twice while it moves; inaccessible memory it does
-    // not.
-    TENSORPAGER_CHECK(errno == ENOMEM);
-    protect(from + offset, part, PROT_NONE);
-    TENSORPAGER_CHECK(remap());
-    protect(to + offset, part, protection);
-  });
+  const std::size_t seams = seams_.inside(from, size);
+  if (moves_across_)
+    remap(from, size, to, protection);
+  else
+    seams_.for_each_part(from, size,
+                         [&](std::size_t offset, Bytes part) { remap(from + offset, part, to + offset, protection); });
   seams_.move(from, size, to);
+  seams_.add(to);
+  seams_.add(to + size.count());
   close(from, size);
-  mappings_.add(kMappingsPerMove);
+  mappings_.add(seams + 3);  // and one at each end of both places
 }
 
 std::byte* StableBinding::assemble(std::span<const Piece> pieces, int protection, std::byte* to) {
@@ -91,9 +115,19 @@ std::byte* StableBinding::assemble(std::span<const Piece> pieces, int protection
     move(piece.at, piece.bytes, to, protection);
     space_.give_back(piece.at, piece.bytes);
     to += piece.bytes.count();
-    seams_.add(to);
   }
   return to;
+}
+
+std::vector<Piece> StableBinding::gather(Bytes size) {
+  if (std::byte* at = pool_.take_exact(size)) return {{at, size}};
+  auto piece = pool_.take_covering(size);
+  if (!piece && moves_across_) {
+    pool_.coalesce(size);
+    piece = pool_.take_covering(size);
+  }
+  if (piece) return {*piece};
+  return pool_.take_up_to(size, kMostPieces);
 }
 
 void StableBinding::trim_pool(Bytes allowance) {
@@ -112,12 +146,19 @@ std::byte* StableBinding::acquire(Bytes charged, Bytes pool_allowance) {
     return at;
   }
   at = space_.take(charged);
-  std::byte* fresh = at;
   // While there is room for more, fresh pages: every size of the program's gets a range of its own, and later steps ask
   // nobody.
   const bool is_tight = tight_births_ > 0 || pool_.bytes() > pool_allowance;
   if (tight_births_ > 0) --tight_births_;
-  if (is_tight) fresh = assemble(pool_.take_up_to(charged, kMostPieces), PROT_READ | PROT_WRITE, at);
+  std::vector<Piece> pieces;
+  if (is_tight) pieces = gather(charged);
+  if (pieces.size() == 1 && pieces[0].bytes == charged && is_well_aligned(pieces[0])) {
+    // The block is where its pages are.
+    space_.give_back(at, charged);
+    trim_pool(pool_allowance);
+    return pieces[0].at;
+  }
+  std::byte* fresh = assemble(pieces, PROT_READ | PROT_WRITE, at);
   trim_pool(pool_allowance);
   if (fresh == at + charged.count()) return at;
   try {
@@ -154,9 +195,8 @@ void StableBinding::release(Block& block) noexcept {
 }
 
 void StableBinding::pool_or_close(std::byte* at, Bytes size) {
-  // Memory patched together from many pieces would cost a call for each whenever it moves: let it go and have it whole
-  // next time.
-  if (seams_.inside(at, size) > kMostPieces) {
+  // Memory patched together from many pieces would cost much whenever it moves: let it go and have it whole next time.
+  if (seams_.inside(at, size) > most_seams_) {
     close(at, size);
     space_.give_back(at, size);
     return;
@@ -173,7 +213,7 @@ void StableBinding::cancel_page_out(Block& block) noexcept {
 
 void StableBinding::unbind(Block& block) {
   protect(block.data, block.charged, PROT_NONE);
-  if (seams_.inside(block.data, block.charged) > kMostPieces) {
+  if (seams_.inside(block.data, block.charged) > most_seams_) {
     close(block.data, block.charged);
     return;
   }
@@ -183,10 +223,10 @@ void StableBinding::unbind(Block& block) {
   pool_or_close(at, block.charged);
 }
 
-bool StableBinding::may_unbind() { return mappings_.has_room_for(kMappingsPerMove); }
+bool StableBinding::may_unbind() { return mappings_.has_room_for(mappings_per_move()); }
 
 std::vector<Piece> StableBinding::stage(Block& block, Bytes pool_allowance) {
-  std::vector<Piece> pieces = pool_.take_up_to(block.charged, kMostPieces);
+  std::vector<Piece> pieces = gather(block.charged);
   Bytes missing = block.charged;
   for (const Piece& piece : pieces) missing -= piece.bytes;
   trim_pool(pool_allowance);

@@ -16,7 +16,7 @@ namespace tensorpager::memory {
 
 class StableBinding final : public pager::Binding {
  public:
-  explicit StableBinding(arena::AddressSpace& space) : space_(space) {}
+  explicit StableBinding(arena::AddressSpace& space);
 
   base::Bytes charge_for(base::Bytes size) const override { return base::round_up(size, base::kPage); }
   std::byte* acquire(base::Bytes charged, base::Bytes pool_allowance) override;
@@ -34,24 +34,34 @@ class StableBinding final : public pager::Binding {
   void trim_pool(base::Bytes allowance) override;
   base::Bytes pooled() const override { return pool_.bytes(); }
   std::uint64_t system_calls() const override { return system_calls_; }
+  base::Bytes populated() const override { return populated_; }
 
  private:
   void protect(std::byte* at, base::Bytes size, int protection);
   void populate(std::byte* at, base::Bytes size);
   /// Moves pages, whose protection is given; the place they leave becomes inaccessible.
   void move(std::byte* from, base::Bytes size, std::byte* to, int protection);
+  /// The same of what the kernel moves in one call, without the books.
+  void remap(std::byte* from, base::Bytes size, std::byte* to, int protection);
+  /// Pooled pages of `size` bytes or less: one piece where one covers it or neighbours do, else several.
+  std::vector<arena::Piece> gather(base::Bytes size);
+  /// Mappings that one block can add while it is moved out and in.
+  std::uint64_t mappings_per_move() const { return most_seams_ + 10; }
   /// Moves pieces side by side to `to`; where they end.
   std::byte* assemble(std::span<const arena::Piece> pieces, int protection, std::byte* to);
   void pool_or_close(std::byte* at, base::Bytes size);
   void close(std::byte* at, base::Bytes size);
 
   arena::AddressSpace& space_;
+  const bool moves_across_;       // whether the kernel moves several mappings in one call
+  const std::size_t most_seams_;  // in memory that is moved; what has more is given back
   arena::Mappings mappings_;
   arena::PagePool pool_;
   arena::Seams seams_;
   std::uint32_t tight_births_ = 0;  // until fresh pages are tried again
   bool poison_ = false;
   std::uint64_t system_calls_ = 0;
+  base::Bytes populated_;
 };
 
 }  // namespace tensorpager::memory

@@ -69,6 +69,8 @@ class Binding {
   virtual void trim_pool(base::Bytes allowance) = 0;
   virtual base::Bytes pooled() const = 0;          // bytes in the pool now
   virtual std::uint64_t system_calls() const = 0;  // made so far to map, move, protect or populate
+  /// Fresh pages that were asked of the machine so far, which zeroes them; where the binding asks for them itself.
+  virtual base::Bytes populated() const { return base::Bytes(0); }
 
   // --- bindings whose blocks share one arena, so that room is a matter of places too; the others answer as here
   virtual bool is_placed() const { return false; }

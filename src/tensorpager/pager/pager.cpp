@@ -373,6 +373,7 @@ Statistics Pager::statistics() {
   s.export_bytes = export_bytes_;
   s.mappings = arena::Mappings::count_now();
   s.system_calls = binding_.system_calls();
+  s.populated_bytes = binding_.populated().count();
   count_followed(s);
   s.handling_seconds = s.page_out_handling_seconds + s.page_in_handling_seconds;
   s.stall_seconds = s.page_out_stall_seconds + s.page_in_stall_seconds;

@@ -40,6 +40,7 @@ struct Statistics {
   std::uint64_t mappings = 0;            // of the whole process
   std::uint64_t witness_peak_bytes = 0;  // resident size of our addresses by the kernel's count, where sampled
   std::uint64_t system_calls = 0;        // made by the binding to map, move or protect memory
+  std::uint64_t populated_bytes = 0;     // fresh pages that the stable binding took, which the machine zeroes
   double handling_seconds = 0;           // time that ops took to map, protect and submit: the sum of the next two
   double page_out_handling_seconds = 0;
   double page_in_handling_seconds = 0;
@@ -83,6 +84,7 @@ struct Statistics {
     visit("mappings", mappings);
     visit("witness_peak_bytes", witness_peak_bytes);
     visit("system_calls", system_calls);
+    visit("populated_bytes", populated_bytes);
     visit("handling_seconds", handling_seconds);
     visit("page_out_handling_seconds", page_out_handling_seconds);
     visit("page_in_handling_seconds", page_in_handling_seconds);
