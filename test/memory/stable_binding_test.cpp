@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <string>
@@ -132,6 +133,37 @@ TEST_F(StableBindingTest, CountsTheFreshPagesThatItTakes) {
   EXPECT_EQ(binding_.populated(), 1_MiB + 64_KiB) << "pooled pages are none";
 }
 
+/// In the mappings of a block, by the kernel's account.
+Bytes in_huge_pages(const Block& block) {
+  std::ifstream smaps("/proc/self/smaps");
+  const auto begin = reinterpret_cast<std::uintptr_t>(block.data), end = begin + block.charged.count();
+  Bytes sum;
+  bool is_inside = false;
+  for (std::string line; std::getline(smaps, line);) {
+    unsigned long from = 0, to = 0, kibibytes = 0;
+    if (std::sscanf(line.c_str(), "%lx-%lx ", &from, &to) == 2) is_inside = begin <= from && to <= end;
+    if (is_inside && std::sscanf(line.c_str(), "AnonHugePages: %lu kB", &kibibytes) == 1) sum += Bytes(kibibytes << 10);
+  }
+  return sum;
+}
+
+TEST_F(StableBindingTest, LargeBlocksKeepHugePagesWhileTheyAndSmallOnesTakeTurns) {
+  Block large[2], small[3];
+  acquire(large[0], 5_MiB);
+  if (in_huge_pages(large[0]) != 4_MiB) GTEST_SKIP() << "the machine gave no huge pages";
+  acquire(large[1], Bytes(6500 << 10));
+  for (int round = 0; round < 4; ++round) {
+    for (Block& block : large) page_out(block);
+    for (Block& block : small) acquire(block, 700_KiB, 0_B);
+    for (Block& block : small) binding_.release(block);
+    page_in(large[1], 1, Access::kWrite);
+    page_in(large[0], 2, Access::kWrite);
+    EXPECT_EQ(in_huge_pages(large[1]), 6_MiB) << "round " << round;
+    EXPECT_EQ(in_huge_pages(large[0]), 4_MiB) << "round " << round;
+    EXPECT_TRUE(is_all(large[0], 2) && is_all(large[1], 1));
+  }
+}
+
 TEST_F(StableBindingTest, AnEvictedBlockIsInaccessibleAndItsPagesArePooled) {
   Block block;
   acquire(block, 64_KiB);
@@ -218,10 +250,10 @@ TEST_F(StableBindingTest, ANewBlockIsWhereThePooledPagesAreThatCoverIt) {
   EXPECT_FALSE(probe_.may_read(second.data));
 }
 
-/// One absent block of 8 MiB, and its pages pooled as 8 neighbours, each a mapping of its own.
+/// One absent block of 1 MiB, and its pages pooled as 8 neighbours, each a mapping of its own.
 class AcrossMappings : public StableBindingTest {
  protected:
-  static constexpr std::size_t kParts = 8, kPart = 1 << 20;
+  static constexpr std::size_t kParts = 8, kPart = 128 << 10;
 
   void SetUp() override {
     if (!arena::kernel_moves_across_mappings()) GTEST_SKIP() << "the kernel moves one mapping only";

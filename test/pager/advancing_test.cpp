@@ -114,6 +114,20 @@ TEST_F(AdvancingTest, PageInsGoOnWhenThePageOutIsDoneThatTheyWaitFor) {
   EXPECT_TRUE(is_filled(in, 2));
 }
 
+TEST_F(AdvancingTest, WhatIsNotDroppedBeforeItDiesComesWritable) {
+  start_following(room_for(2));
+  Block& in = make(kBlock, 2);
+  pager_.page_out_all();
+  script_.at_end = {{.kind = Kind::kPageIn, .block = &in, .may_be_dirty = true}};
+  run_op();
+  ASSERT_TRUE(comes_to([&] { return !in.is_absent(); }));
+  EXPECT_FALSE(in.is_clean());
+  EXPECT_EQ(counts().spill_bytes, 0u) << "what is below is of no use to a dirty block";
+  const std::uint64_t before = counts().page_outs;
+  pager_.page_out_all();
+  EXPECT_EQ(counts().page_outs, before + 1) << "it is copied again";
+}
+
 TEST_F(AdvancingTest, ThePlanHasWhatLeftAheadUntilItAwaitsIt) {
   start_following(room_for(4));
   Block& out = make(kBlock, 1);

@@ -128,7 +128,8 @@ TEST_F(PlanCursorTest, TurnsRowsIntoActionsAtTheirOps) {
   EXPECT_EQ(end(), std::vector<Action>());
   EXPECT_EQ(begin("c"), (std::vector<Action>{{Kind::kPageIn, &weight_, 131072}}));
   end();
-  EXPECT_EQ(begin("d", {kWeightSize, kFirstSize}), (std::vector<Action>{{Kind::kPageIn, &first_, 0}}));
+  EXPECT_EQ(begin("d", {kWeightSize, kFirstSize}),
+            (std::vector<Action>{{.kind = Kind::kPageIn, .block = &first_, .offset = 0, .may_be_dirty = true}}));
   end();
   begin("e", {kFirstSize});
   end();
@@ -181,10 +182,11 @@ TEST_F(PlanCursorTest, FindsItsPlaceAgainAfterOpsThatWereLeftOut) {
   begin("c");
   EXPECT_FALSE(was_expected_);
   // Two in a row are found further on: what b would have waited for is awaited, and c's page-in is made up for.
-  EXPECT_EQ(begin("d", {kWeightSize, kFirstSize}), (std::vector<Action>{{Kind::kAwait, &weight_},
-                                                                        {Kind::kAwait, &first_},
-                                                                        {Kind::kPageIn, &weight_, 131072},
-                                                                        {Kind::kPageIn, &first_, 0}}));
+  EXPECT_EQ(begin("d", {kWeightSize, kFirstSize}),
+            (std::vector<Action>{{Kind::kAwait, &weight_},
+                                 {Kind::kAwait, &first_},
+                                 {Kind::kPageIn, &weight_, 131072},
+                                 {.kind = Kind::kPageIn, .block = &first_, .offset = 0, .may_be_dirty = true}}));
   EXPECT_TRUE(was_expected_);
   EXPECT_EQ(cursor_.position(), 3u);
   EXPECT_EQ(cursor_.misses(), 1u);

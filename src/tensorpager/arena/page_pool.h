@@ -2,8 +2,14 @@
 // blocks leave their range here and the next block of that size takes it as it is, so a steady state makes no system
 // call; evicted blocks leave their pages here, which are moved under the block that comes next. It keeps the books
 // only: moving and unmapping are done by the binding.
+//
+// Where the machine has huge pages, those of large blocks are kept whole: a TLB that is flushed, as each move on
+// another core makes it, is filled again from a few huge pages in no time, and from small ones in some 100 us. So there
+// are two kinds of pieces: those that begin with a huge page, and small change. What is asked in huge pages is not
+// answered in small change, and small change is made of a huge page only where there is none.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -23,25 +29,27 @@ struct Piece {
 
 class PagePool {
  public:
-  void put(Piece piece);
+  struct Options {
+    bool has_huge_pages = true;
+    bool joins = true;            // neighbours; only where memory can be moved across the places where they meet
+    std::size_t most_pieces = 8;  // of one answer
+  };
+
+  PagePool() : PagePool(Options{}) {}
+  explicit PagePool(const Options& options) : options_(options) {}
+
+  void put(Piece piece) { put(piece, is_huge(piece)); }
 
   /// The range put last of exactly this size; null where there is none.
   std::byte* take_exact(base::Bytes size);
 
-  /// Up to `limit` pieces that add up to at most `size`. Larger pieces are cut; what is asked in huge pages is answered
-  /// in them where there are some, so that they stay whole.
-  std::vector<Piece> take_up_to(base::Bytes size, std::size_t limit);
+  /// Pieces that add up to at most `size`: one where one covers it or neighbours do, else several, of which those that
+  /// are huge pages come first. What is missing to a size in huge pages is best taken fresh, in huge pages.
+  std::vector<Piece> gather(base::Bytes size);
 
-  /// Exactly `size`, of the smallest piece that covers it; nothing where none does. From 2 MiB on the end of a larger
-  /// piece is taken that lets it begin with a huge page.
-  std::optional<Piece> take_covering(base::Bytes size);
-
-  /// Makes one piece of neighbours in memory: of those that cover `size` with the least to spare; where none do, of
-  /// all. Only where memory can be moved across the places where they meet.
-  void coalesce(base::Bytes size);
-
-  /// The piece put longest ago, for giving its pages back to the machine.
-  std::optional<Piece> take_oldest();
+  /// A piece for giving its pages back to the machine: the oldest of small change, else the end of the oldest, of about
+  /// `wanted` bytes.
+  std::optional<Piece> take_oldest(base::Bytes wanted);
 
   base::Bytes bytes() const { return bytes_; }
   std::size_t pieces() const { return records_.size() - free_records_.size(); }
@@ -50,31 +58,45 @@ class PagePool {
   using Index = std::uint32_t;
   static constexpr Index kNone = ~Index{0};
 
-  /// A piece on two doubly linked lists: all pieces by age, and those of its size.
+  /// A piece on two doubly linked lists: all pieces of its kind by age, and those of its size.
   struct Record {
     Piece piece;
     Index older = kNone, newer = kNone;
     Index below = kNone, above = kNone;
   };
   using Buckets = std::map<base::Bytes, Index>;  // size -> newest record of that size, kNone if none is left
+  struct Kind {
+    Buckets buckets;
+    Index oldest = kNone, newest = kNone;
+    base::Bytes bytes;
+  };
 
-  Piece remove(Buckets::iterator bucket, Index index);
-  /// The bucket of the smallest pieces of at least `size`; the end where there are none.
-  Buckets::iterator covering(base::Bytes size);
-  /// `size` of a piece, at one of its ends; the rest is put back.
-  Piece cut(const Piece& piece, base::Bytes size, bool from_end);
-  /// One piece of at most `size`, out of those of at least `least`: the smallest that covers it, cut; else the largest
-  /// there is.
-  std::optional<Piece> take_one(base::Bytes size, base::Bytes least);
-  /// Makes one piece of neighbours.
+  bool is_huge(const Piece& piece) const;
+  Kind& kind_for(base::Bytes size) { return size < base::kHugePage || !options_.has_huge_pages ? small_ : huge_; }
+  void put(Piece piece, bool as_huge);
+  Piece remove(Kind& kind, Buckets::iterator bucket, Index index);
+  Piece remove_newest(Kind& kind, Buckets::iterator bucket) { return remove(kind, bucket, bucket->second); }
+  /// The bucket of the smallest pieces of at least `size`, or of the largest; the end where there are none.
+  static Buckets::iterator covering(Kind& kind, base::Bytes size);
+  static Buckets::iterator largest(Kind& kind);
+  /// Exactly `size`, of the smallest piece that covers it.
+  std::optional<Piece> take_covering(Kind& kind, base::Bytes size);
+  std::optional<Piece> take_after_huge_pages(base::Bytes size);
+  void gather_huge(base::Bytes size, std::vector<Piece>& pieces);
+  void gather_small(base::Bytes size, std::vector<Piece>& pieces);
+  Piece cut_front(const Piece& piece, base::Bytes size, bool as_huge);
+  Piece cut_end(const Piece& piece, base::Bytes size, bool as_huge);
+  /// Makes one piece of small change of neighbours in memory: of those that cover `size` with the least to spare; where
+  /// none do, of all.
+  void coalesce(base::Bytes size);
   void join(std::span<const Piece> run);
-  void forget_empty_buckets();
+  static void forget_empty_buckets(Kind& kind);
 
+  const Options options_;
   base::Bytes bytes_;
   std::vector<Record> records_;
   std::vector<Index> free_records_;
-  Index oldest_ = kNone, newest_ = kNone;
-  Buckets buckets_;
+  Kind small_, huge_;
 };
 
 }  // namespace tensorpager::arena

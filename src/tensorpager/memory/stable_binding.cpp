@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "tensorpager/arena/huge_pages.h"
 #include "tensorpager/arena/kernel_moves.h"
 #include "tensorpager/base/errors.h"
 
@@ -44,7 +45,8 @@ bool is_well_aligned(const Piece& piece) {
 StableBinding::StableBinding(arena::AddressSpace& space)
     : space_(space),
       moves_across_(arena::kernel_moves_across_mappings()),
-      most_seams_(moves_across_ ? kMostSeams : kMostPieces) {}
+      most_seams_(moves_across_ ? kMostSeams : kMostPieces),
+      pool_({.has_huge_pages = arena::kernel_has_huge_pages(), .joins = moves_across_, .most_pieces = kMostPieces}) {}
 
 void StableBinding::protect(std::byte* at, Bytes size, int protection) {
   ++system_calls_;
@@ -119,21 +121,10 @@ std::byte* StableBinding::assemble(std::span<const Piece> pieces, int protection
   return to;
 }
 
-std::vector<Piece> StableBinding::gather(Bytes size) {
-  if (std::byte* at = pool_.take_exact(size)) return {{at, size}};
-  auto piece = pool_.take_covering(size);
-  if (!piece && moves_across_) {
-    pool_.coalesce(size);
-    piece = pool_.take_covering(size);
-  }
-  if (piece) return {*piece};
-  return pool_.take_up_to(size, kMostPieces);
-}
-
 void StableBinding::trim_pool(Bytes allowance) {
   while (pool_.bytes() > allowance) {
     tight_births_ = kTightBirths;
-    const Piece piece = *pool_.take_oldest();
+    const Piece piece = *pool_.take_oldest(pool_.bytes() - allowance);
     close(piece.at, piece.bytes);
     space_.give_back(piece.at, piece.bytes);
   }
@@ -145,30 +136,39 @@ std::byte* StableBinding::acquire(Bytes charged, Bytes pool_allowance) {
     trim_pool(pool_allowance);
     return at;
   }
-  at = space_.take(charged);
   // While there is room for more, fresh pages: every size of the program's gets a range of its own, and later steps ask
   // nobody.
   const bool is_tight = tight_births_ > 0 || pool_.bytes() > pool_allowance;
   if (tight_births_ > 0) --tight_births_;
   std::vector<Piece> pieces;
-  if (is_tight) pieces = gather(charged);
-  if (pieces.size() == 1 && pieces[0].bytes == charged && is_well_aligned(pieces[0])) {
-    // The block is where its pages are.
-    space_.give_back(at, charged);
-    trim_pool(pool_allowance);
-    return pieces[0].at;
-  }
-  std::byte* fresh = assemble(pieces, PROT_READ | PROT_WRITE, at);
+  if (is_tight) pieces = pool_.gather(charged);
   trim_pool(pool_allowance);
-  if (fresh == at + charged.count()) return at;
+  if (pieces.empty()) return take_fresh(charged).at;
+  // The block is where its pages are.
+  if (pieces.size() == 1 && pieces[0].bytes == charged && is_well_aligned(pieces[0])) return pieces[0].at;
+  at = space_.take(charged);
+  std::byte* const rest = assemble(pieces, PROT_READ | PROT_WRITE, at);
+  if (rest == at + charged.count()) return at;
   try {
-    populate(fresh, charged - Bytes(static_cast<std::uint64_t>(fresh - at)));
+    populate(rest, charged - Bytes(static_cast<std::uint64_t>(rest - at)));
   } catch (...) {
     close(at, charged);
     space_.give_back(at, charged);
     throw;
   }
   return at;
+}
+
+Piece StableBinding::take_fresh(Bytes size) {
+  const Piece fresh{space_.take(size), size};
+  try {
+    populate(fresh.at, fresh.bytes);
+  } catch (...) {
+    close(fresh.at, fresh.bytes);
+    space_.give_back(fresh.at, fresh.bytes);
+    throw;
+  }
+  return fresh;
 }
 
 std::byte* StableBinding::acquire_slab_chunk(Bytes size, Bytes pool_allowance) {
@@ -226,24 +226,16 @@ void StableBinding::unbind(Block& block) {
 bool StableBinding::may_unbind() { return mappings_.has_room_for(mappings_per_move()); }
 
 std::vector<Piece> StableBinding::stage(Block& block, Bytes pool_allowance) {
-  std::vector<Piece> pieces = gather(block.charged);
+  std::vector<Piece> pieces = pool_.gather(block.charged);
   Bytes missing = block.charged;
   for (const Piece& piece : pieces) missing -= piece.bytes;
   trim_pool(pool_allowance);
-  if (missing > Bytes(0)) {
-    Piece fresh;
-    try {
-      fresh = {space_.take(missing), missing};
-      populate(fresh.at, fresh.bytes);
-    } catch (...) {
-      if (fresh.at != nullptr) {
-        close(fresh.at, fresh.bytes);
-        space_.give_back(fresh.at, fresh.bytes);
-      }
-      discard(pieces);
-      throw;
-    }
-    pieces.push_back(fresh);
+  if (missing == Bytes(0)) return pieces;
+  try {
+    pieces.push_back(take_fresh(missing));
+  } catch (...) {
+    discard(pieces);
+    throw;
   }
   return pieces;
 }

@@ -39,12 +39,11 @@ class StableBinding final : public pager::Binding {
  private:
   void protect(std::byte* at, base::Bytes size, int protection);
   void populate(std::byte* at, base::Bytes size);
+  arena::Piece take_fresh(base::Bytes size);
   /// Moves pages, whose protection is given; the place they leave becomes inaccessible.
   void move(std::byte* from, base::Bytes size, std::byte* to, int protection);
   /// The same of what the kernel moves in one call, without the books.
   void remap(std::byte* from, base::Bytes size, std::byte* to, int protection);
-  /// Pooled pages of `size` bytes or less: one piece where one covers it or neighbours do, else several.
-  std::vector<arena::Piece> gather(base::Bytes size);
   /// Mappings that one block can add while it is moved out and in.
   std::uint64_t mappings_per_move() const { return most_seams_ + 10; }
   /// Moves pieces side by side to `to`; where they end.

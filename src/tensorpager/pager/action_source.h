@@ -30,6 +30,8 @@ struct Action {
   Block* block;
   std::uint64_t offset = 0;  // where it goes, if the binding places blocks
   std::uint64_t number = 0;  // of the block that is awaited: another may be where it was
+  bool may_be_dirty =
+      false;  // kPageIn: it dies or is paged out before it could be dropped, so no write need be noticed
 
   friend bool operator==(const Action&, const Action&) = default;
 };

@@ -166,7 +166,7 @@ void Pager::submit_page_ins(std::size_t must) {
       if (!block.is_absent() || block.arriving) continue;
       const Wanted wanted{.bytes = block.charged, .keep_whole = {}, .at = action.offset};
       if (!ledger_.fits(block.charged) || !has_place(wanted)) return;
-      begin_page_in(block);
+      begin_page_in(block, action.may_be_dirty);
     } catch (const std::exception&) {
       ++counts_.failed_actions;
     }

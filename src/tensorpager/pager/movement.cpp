@@ -143,11 +143,13 @@ void Pager::remove_leaving(Block& block) noexcept {
 }
 
 /// Room, or a place, was made. Where it fails all is as before.
-void Pager::begin_page_in(Block& block) {
+void Pager::begin_page_in(Block& block, bool may_be_dirty) {
   const base::Stopwatch watch(handling_of(counts_.page_in_handling_seconds));
   const transfer::Ticket after = std::max(handed_over_, block.copy);
-  Arrival arrival{
-      .block = &block, .pieces = binding_.stage(block, ledger_.pool_allowance(block.charged)), .tickets = {}};
+  Arrival arrival{.block = &block,
+                  .pieces = binding_.stage(block, ledger_.pool_allowance(block.charged)),
+                  .tickets = {},
+                  .may_be_dirty = may_be_dirty};
   try {
     Bytes at;
     for (const arena::Piece& piece : arrival.pieces) {
@@ -171,6 +173,7 @@ void Pager::begin_page_in(Block& block) {
 
 void Pager::finish_page_in(Block& block, Access access) {
   Arrival arrival = take_arrival(block);
+  if (arrival.may_be_dirty) access = Access::kWrite;
   try {
     const base::Stopwatch watch(counts_.page_in_stall_seconds);
     for (transfer::Ticket& ticket : arrival.tickets) tier_->wait(std::exchange(ticket, {}));

@@ -203,6 +203,7 @@ class Pager {
     Block* block = nullptr;
     std::vector<arena::Piece> pieces;
     std::vector<transfer::Ticket> tickets;  // one a piece
+    bool may_be_dirty = false;              // from its arrival on: nobody asks whether it was written
     bool is_needed = false;                 // by the op that is being admitted
   };
 
@@ -237,7 +238,7 @@ class Pager {
   void withdraw(Block& block) noexcept;
   void withdraw_all() noexcept;
   bool page_out(Block& block) { return give_up(block) && finish(block); }
-  void begin_page_in(Block& block);
+  void begin_page_in(Block& block, bool may_be_dirty = false);
   void finish_page_in(Block& block, Access access);
   Arrival take_arrival(Block& block);
   void abandon(Block& block) noexcept;

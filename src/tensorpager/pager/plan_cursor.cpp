@@ -118,7 +118,10 @@ void PlanCursor::begin_rows(std::vector<Action>& actions, std::optional<std::uin
     if (!pages_in) continue;
     const bool is_over = skipping_to && row.begin < *skipping_to && row.end <= *skipping_to;
     Block* block = blocks_[index(row.storage)];
-    if (block != nullptr && !is_over) actions.push_back({Action::Kind::kPageIn, block, row.offset});
+    const bool may_be_dirty = row.leave == Leave::kPageOut || row.leave == Leave::kDies;
+    if (block != nullptr && !is_over)
+      actions.push_back(
+          {.kind = Action::Kind::kPageIn, .block = block, .offset = row.offset, .may_be_dirty = may_be_dirty});
   }
 }
 
