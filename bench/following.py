@@ -17,6 +17,15 @@ import tensorpager
 ABOVE_FLOOR = 1.1  # the least budget tried, in floors
 MOST_STEPS_TO_LEARN = 12
 SETTLING, TIMED = 2, 3  # steps
+COUNTED = ("followed_ops", "page_outs", "page_ins", "stall_seconds", "handling_seconds")
+FIGURES = (
+    "predicted_overhead",
+    "lower_bound_overhead",
+    "followed_share",
+    "moved_blocks",
+    "stalled_share",
+    "handling_share",
+)
 REFINING = 14  # steps after the first plan, in which it is checked, made again from the times seen, and recording comes to rest
 
 
@@ -41,9 +50,11 @@ def in_session(step, budget, spill, on_demand: bool) -> tuple[float, dict]:
         before = tensorpager.stats()
         seconds = timed(step)
         after = tensorpager.stats()
-    after["followed_share"] = (
-        (after["followed_ops"] - before["followed_ops"]) / (SETTLING + TIMED) / max(1, after["window_ops"])
-    )
+    each_step = {name: (after[name] - before[name]) / (SETTLING + TIMED) for name in COUNTED}
+    after["followed_share"] = each_step["followed_ops"] / max(1, after["window_ops"])
+    after["moved_blocks"] = each_step["page_outs"] + each_step["page_ins"]
+    after["stalled_share"] = each_step["stall_seconds"] / seconds
+    after["handling_share"] = each_step["handling_seconds"] / seconds
     return seconds, after
 
 
@@ -82,10 +93,13 @@ def main() -> None:
         f"measured: wall time of a step over plain torch's, medians of {options.rounds} interleaved rounds, torch at 1 thread"
     )
     print(
+        "stalled, handling: of a planned step, waiting for transfers, and mapping and submitting in ops; moved: blocks out and in, a step"
+    )
+    print(
         "predicted, bound: what the plan says that it costs, and the least that any plan could; both of that session's own op times and rates"
     )
     print(
-        f"{'work':<12}{'need MiB':>9}{'budget':>8}{'plain ms':>10}{'on demand':>11}{'planned':>9}{'predicted':>11}{'bound':>7}{'followed':>10}"
+        f"{'work':<12}{'need MiB':>9}{'budget':>8}{'plain ms':>10}{'on demand':>11}{'planned':>9}{'predicted':>11}{'bound':>7}{'followed':>10}{'stalled':>9}{'handling':>10}{'moved':>7}"
     )
     result = {}
     for name in options.only:
@@ -95,13 +109,11 @@ def main() -> None:
                 variant: statistics.median(a / b for a, b in zip(row[variant], row["plain"]))
                 for variant in ("on_demand", "planned")
             }
-            figure = {
-                key: statistics.median(one[key] for one in row["figures"])
-                for key in ("predicted_overhead", "lower_bound_overhead", "followed_share")
-            }
+            figure = {key: statistics.median(one[key] for one in row["figures"]) for key in FIGURES}
             print(
                 f"{name:<12}{measured['need_bytes'] / 2**20:>9.0f}{share:>8.0%}{statistics.median(row['plain']) * 1e3:>10.0f}{ratio['on_demand']:>11.2f}{ratio['planned']:>9.2f}"
-                f"{1 + figure['predicted_overhead']:>11.2f}{1 + figure['lower_bound_overhead']:>7.2f}{figure['followed_share']:>10.0%}",
+                f"{1 + figure['predicted_overhead']:>11.2f}{1 + figure['lower_bound_overhead']:>7.2f}{figure['followed_share']:>10.0%}"
+                f"{figure['stalled_share']:>9.1%}{figure['handling_share']:>10.1%}{figure['moved_blocks']:>7.0f}",
                 flush=True,
             )
         result[name] = measured
