@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <random>
 #include <utility>
 
 #include "tensorpager/plan/ejection.h"
@@ -20,8 +21,8 @@ constexpr std::uint64_t kLargestPass = 15'000'000;
 /// One pass by begin looks at all that is resident for each interval: seconds, for more intervals than these.
 constexpr std::size_t kMostOverTransfers = 12'000;
 
-/// What ejection leaves for packing over transfers.
-constexpr std::uint64_t kKeptPasses = 4;
+/// What ejection and mending leave for packing over transfers: its orders take more than one pass each.
+constexpr std::uint64_t kKeptPasses = 8;
 
 /// In one search: what fits at all mostly does so soon, and another plan may fit better.
 constexpr std::uint64_t kMostEjectionLooks = 300'000;
@@ -125,7 +126,33 @@ Order by_size(const std::vector<Interval>& intervals) {
   return ordered_by(intervals, [](const Interval& i) { return std::pair(i.bytes, i.release - i.begin); });
 }
 
-/// Where no order fits. Packing over transfers still has some of the effort after it.
+/// Squeaky wheel: what ends above the space is moved forward in the order. Now and then something else moves too.
+void mend(Packer& packer, const std::vector<Interval>& intervals, std::uint64_t space, PackingEffort& effort) {
+  const std::size_t count = intervals.size();
+  std::vector<double> priority(count);
+  for (std::size_t k = 0; k < count; ++k) priority[packer.best_order()[k]] = static_cast<double>(count - k);
+  std::vector<double> best_priority = priority;
+  Order order = packer.best_order();
+  std::mt19937 random(1);
+  const auto uniform = [&] { return static_cast<double>(random() % 1024) / 1024; };
+  for (unsigned round = 0; round < effort.repairs && !packer.fits() && effort.spend(count, 1, kKeptPasses); ++round) {
+    const double step = static_cast<double>(count);
+    for (std::uint32_t i = 0; i < count; ++i) {
+      if (packer.end_of(i) > space)
+        priority[i] += step * (0.05 + 0.3 * uniform());
+      else if (intervals[i].bytes > space / 200 && random() % 16 == 0)
+        priority[i] += step * 0.1 * (uniform() - 0.5);
+    }
+    std::ranges::stable_sort(order, std::ranges::greater(), [&](std::uint32_t i) { return priority[i]; });
+    const std::uint64_t before = packer.best_top();
+    if (packer.place(order, round % 2 == 0 ? Fit::kTightest : Fit::kLowest) < before)
+      best_priority = priority;
+    else if (random() % 4 == 0)
+      priority = best_priority;
+  }
+}
+
+/// Where no order fits. Mending and packing over transfers still have some of the effort after it.
 void eject(std::vector<Interval>& intervals, std::uint32_t ops, std::uint64_t space, PackingEffort& effort) {
   const std::uint64_t kept = intervals.size() * intervals.size() / 2 * kKeptPasses;
   if (effort.looks <= kept) return;
@@ -157,6 +184,7 @@ std::uint64_t pack(std::vector<Interval>& intervals, const std::vector<Nanosecon
     packer.place(ordered_by(intervals, area_of), Fit::kTightest);
   }
   if (effort.ejection && !packer.fits()) eject(intervals, ops, space, effort);
+  if (top_of(intervals) > space) mend(packer, intervals, space, effort);
   return top_of(intervals);
 }
 

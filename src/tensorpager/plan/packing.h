@@ -9,8 +9,9 @@
 //     +--------+----------------+----> op
 //
 // Offline packing is a matter of order: each interval takes the tightest gap that is left. Several orders are tried,
-// then what did not fit takes the place of others (ejection.h). What is resident must have its range alone; the time
-// that transfers take is only expected, and may be given up for some of them.
+// then what did not fit takes the place of others (ejection.h), then the order is mended: what did not fit comes
+// earlier the next time. What is resident must have its range alone; the time that transfers take is only expected, and
+// may be given up for some of them.
 #pragma once
 
 #include <cstdint>
@@ -25,6 +26,7 @@ namespace tensorpager::plan {
 struct PackingEffort {
   bool many_orders = true;           // else by begin alone
   bool ejection = true;              // where no order fits
+  unsigned repairs = 6;              // rounds of mending the order, at the most, where that does not fit either
   std::uint64_t looks = 40'000'000;  // at placed blocks, some ns each: most orders are for small traces
   std::uint64_t looks_each = 4000;   // more of them for each interval
 

@@ -31,11 +31,12 @@ constexpr double kShorterTails[] = {0.8, 0.4, 0};
 /// Plans of more blocks are not settled: a pass takes the square of them.
 constexpr std::size_t kMostSettled = 4000;
 constexpr std::uint64_t kSettlingLooks = 2'000'000;  // for each plan
-constexpr std::uint64_t kLastLooks = 8'000'000;      // for the one that is taken
+constexpr std::uint64_t kLastLooks = 16'000'000;     // for the one that is taken
 /// The quickest plans that are: the one that is quickest after it counts.
 constexpr std::size_t kSettled = 3;
-/// A round takes time: for a plan that is quicker by less than this part of it there is none.
-constexpr int kWorthARound = 200;
+/// A round takes time. Offsets wait for fewer page-outs than bytes alone do: what they promise may be slower by this
+/// part than the best plan, and still be quicker than it when it is placed.
+constexpr int kPromiseMayBeat = 8;
 /// A plan that wastes a percent less may take a thousandth longer.
 constexpr double kTimeForWaste = 0.1;
 /// Of what is taken: less waste than this part is not worth looking for.
@@ -145,8 +146,8 @@ class Attempt {
     return step_of(rows);
   }
 
-  /// Blocks closer together, where that takes no time. They are charged until a wait covers their page-out, which other
-  /// offsets may put off; then the plan may even be quicker.
+  /// Blocks closer together, where the time that it takes is worth it. They are charged until a wait covers their
+  /// page-out, which other offsets may put off; then the plan may even be quicker.
   Rows settle(Rows best, std::uint64_t looks) const {
     if (!techniques_.packing.ejection || best.intervals.empty() || best.intervals.size() > kMostSettled) return best;
     const std::uint64_t granule = groundwork_.problem.trace.granule.count();
@@ -162,7 +163,7 @@ class Attempt {
       std::optional<Rows> settled;
       if (ejection.fit(intervals, target, share)) settled = finish(intervals);
       looks += share;
-      if (settled && settled->step <= best.step) {
+      if (settled && cost_of(*settled) <= cost_of(best)) {
         best = std::move(*settled);
         top = top_of(intervals);
       } else {
@@ -357,7 +358,7 @@ class PagesPlanner final : public Planner {
       double scale = kSmallestFeedbackStep;
       const Nanoseconds promised = attempt.step_by_bytes(scheduled);
       const auto may_be_quicker = [&] {
-        return found.empty() || promised < found.least_step() - found.least_step() / kWorthARound;
+        return found.empty() || promised < found.least_step() + found.least_step() / kPromiseMayBeat;
       };
       if (may_be_quicker()) {
         attempt.allow_packing(scheduled.size());
