@@ -385,8 +385,9 @@ class PagesPlanner final : public Planner {
         lowest = planned;
       }
     }
-    // Where packing needed other means, deciding offsets with residency may be the better of the two.
-    if (found.empty() || (planned < space && groundwork.liveness.ops() <= kOnlineOps)) {
+    // Where packing needed other means, deciding offsets with residency may be the better of the two. It knows nothing
+    // of the overhead: once is enough.
+    if (overhead == 0 && (found.empty() || (planned < space && groundwork.liveness.ops() <= kOnlineOps))) {
       if (auto rows = attempt.online()) found.offer(std::move(*rows));
     }
     for (Attempt::Rows& rows : found.all()) candidates.offer(std::move(rows));
