@@ -1,7 +1,7 @@
-// How long planning takes, in seconds of CPU: synthetic training steps of 1,000 to 1,000,000 ops, each at half and a
-// quarter of its need.
+// How long planning takes, in seconds of CPU, at half and a quarter of need: synthetic training steps of 1,000 to
+// 1,000,000 ops, or a trace that is repeated until it has as many.
 //
-//   build/dev/bench/bench_plan [LARGEST]
+//   build/dev/bench/bench_plan [LARGEST [TRACE]]
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
@@ -9,14 +9,47 @@
 #include "../test/plan/synthetic_traces.h"
 #include "tensorpager/plan/planner.h"
 #include "tensorpager/plan/timing.h"
+#include "tensorpager/trace/trace_io.h"
+
+namespace {
+
+using namespace tensorpager;
+
+/// One window of so many micro-steps as make at least `ops`. What lives through the trace's window stays the same
+/// storage, and what dies in it is another one each time.
+trace::Trace repeated(const trace::Trace& step, std::size_t ops) {
+  trace::Trace whole = step;
+  whole.ops.clear();
+  std::vector<trace::StorageId> now;
+  for (std::size_t i = 0; i < step.storages.size(); ++i) now.push_back(plan::storage(i));
+  while (whole.ops.size() < ops) {
+    const bool is_first = whole.ops.empty();
+    for (std::size_t i = 0; i < now.size(); ++i) {
+      if (is_first || step.storages[i].entry) continue;
+      now[i] = plan::storage(whole.storages.size());
+      whole.storages.push_back(step.storages[i]);
+    }
+    for (trace::Op op : step.ops) {
+      for (auto* list : {&op.reads, &op.writes, &op.births, &op.deaths}) {
+        for (trace::StorageId& id : *list) id = now[trace::index(id)];
+      }
+      whole.ops.push_back(std::move(op));
+    }
+  }
+  trace::check(whole);
+  return whole;
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
-  using namespace tensorpager;
   const std::size_t largest = argc > 1 ? std::strtoul(argv[1], nullptr, 10) : 1'000'000;
+  trace::Trace step;
+  if (argc > 2) step = trace::read_trace_file(argv[2]);
   const plan::Machine machine = plan::named_machine("m40-12g");
   std::printf("%10s %8s %10s %10s %10s\n", "ops", "budget", "seconds", "overhead", "rows");
   for (std::size_t ops = 1000; ops <= largest; ops *= 10) {
-    const trace::Trace trace = plan::layered_trace(ops);
+    const trace::Trace trace = argc > 2 ? repeated(step, ops) : plan::layered_trace(ops);
     const plan::Liveness liveness(trace);
     for (const unsigned percent : {50u, 25u}) {
       const base::Bytes budget(liveness.need().count() / 100 * percent);

@@ -69,6 +69,6 @@ def test_no_plan_of_a_chain_is_quicker_than_the_program_allows(tmp_path, machine
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["resnet50", "unet", "gpt2"])
+@pytest.mark.parametrize("name", ["resnet50", "unet", "gpt2", "recorded/gpt", "recorded/resnet"])
 def test_no_plan_of_a_real_trace_is_quicker_than_the_program_allows(machine, name):
     print(check(DATA / f"{name}.trace", machine, [75, 50], grid=60))

@@ -43,6 +43,23 @@ TEST(OnlinePlacement, AlwaysFitsFromTheFloorOn) {
   }
 }
 
+// So much is resident that not all runs of neighbours are looked at.
+TEST(OnlinePlacement, FitsWhereThousandsAreResident) {
+  const trace::Trace trace = layered_trace(12'000);
+  const Liveness liveness(trace);
+  const std::uint64_t need = (liveness.need() - liveness.slab()).count();
+  for (const std::uint64_t percent : {30, 60}) {
+    const std::uint64_t space = need / 100 * percent / 512 * 512;
+    const OnlinePlacement placed = place_online(liveness, space, trace.granule, Victim::kFarthestNextUse);
+    std::ptrdiff_t resident = 0;
+    for (const Interval& interval : placed.intervals) resident += interval.need <= 4000 && 4000 < interval.end ? 1 : 0;
+    EXPECT_GT(resident, 1024);
+    EXPECT_GT(std::ranges::count(placed.intervals, Fill::kPageIn, &Interval::fill), 0);
+    expect_placed(placed, space, liveness.ops());
+    if (HasFatalFailure()) return;
+  }
+}
+
 TEST(OnlinePlacement, MovesNothingWhereAllFits) {
   const trace::Trace trace = layered_trace(100);
   const Liveness liveness(trace);

@@ -5,6 +5,7 @@
 #include <random>
 
 #include "tensorpager/plan/caching_model.h"
+#include "tensorpager/plan/ejection.h"
 #include "tensorpager/plan/online_packing.h"
 #include "tensorpager/plan/placed_blocks.h"
 #include "tensorpager/plan/schedule.h"
@@ -182,6 +183,48 @@ TEST(PackingEffort, IsSpentAndKeepsWhatItIsToldTo) {
   EXPECT_TRUE(effort.spend(10, 1, 1));
   EXPECT_TRUE(effort.spend(10, 1));
   EXPECT_FALSE(effort.spend(10, 1));
+}
+
+// The block of the ops 2 and 3 needs all but one of four, and a block of one lies at the bottom: one of them moves.
+TEST(Ejection, TakesThePlaceOfWhatIsInTheWay) {
+  std::vector<Interval> intervals = {block(0, 4, 1), block(0, 2, 2), block(4, 8, 3), block(2, 4, 3)};
+  intervals[1].offset = 2;
+  intervals[3].offset = 2;
+  std::uint64_t looks = 1000;
+  ASSERT_TRUE(Ejection(intervals, kOps).fit(intervals, 4, looks));
+  expect_disjoint(intervals);
+  EXPECT_LE(top_of(intervals), 4u);
+  EXPECT_LT(looks, 1000u);
+}
+
+TEST(Ejection, LeavesAllWhereItWasWhenItFails) {
+  std::vector<Interval> intervals = {block(0, 4, 1), block(0, 2, 2), block(1, 3, 3)};
+  intervals[1].offset = 1;
+  intervals[2].offset = 3;
+  std::uint64_t looks = 1000;
+  EXPECT_FALSE(Ejection(intervals, kOps).fit(intervals, 5, looks)) << "six are live";
+  EXPECT_EQ(intervals[2].offset, 3u);
+  EXPECT_LT(looks, 3u);
+}
+
+TEST(Ejection, NeverMovesWhatIsFixedNorLetsTwoOverlap) {
+  int fitted = 0;
+  for (unsigned seed = 1; seed <= 300; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    std::vector<Interval> intervals = random_intervals(seed);
+    intervals.front().fixed = true;
+    PackingEffort effort{.ejection = false};
+    const std::uint64_t top = pack(intervals, kStarts, 0, effort);
+    const std::uint64_t most = most_taken(intervals, kOps);
+    ASSERT_EQ(most, most_live(intervals));
+    const std::uint64_t offset = intervals.front().offset;
+    std::uint64_t looks = 20'000;
+    fitted += top > most && Ejection(intervals, kOps).fit(intervals, most, looks) ? 1 : 0;
+    EXPECT_EQ(intervals.front().offset, offset);
+    expect_disjoint(intervals);
+    if (HasFatalFailure()) return;
+  }
+  EXPECT_GT(fitted, 5);
 }
 
 TEST(PlacedBlocks, FindsATightestGapAsAMapOfTheBytesDoes) {

@@ -1,6 +1,8 @@
 #include "tensorpager/plan/online.h"
 
 #include <algorithm>
+#include <iterator>
+#include <limits>
 #include <map>
 #include <optional>
 #include <set>
@@ -18,6 +20,11 @@ using trace::index;
 
 /// The boundary is settled by repetition, and shrinks each time but the first.
 constexpr int kMaxPasses = 8;
+
+/// Where more is resident, not all runs of neighbours are looked at: that takes the square of the trace.
+constexpr std::size_t kAllRuns = 1024;
+/// Only those round the storages whose next uses are the farthest.
+constexpr int kRuns = 32;
 
 class Pass {
  public:
@@ -75,6 +82,9 @@ class Pass {
     std::optional<std::uint64_t> at_end;
   };
 
+  using ByOffset = std::map<std::uint64_t, StorageId>;
+  static constexpr double kNever = std::numeric_limits<double>::infinity();
+
   struct Wanted {
     StorageId storage;
     std::uint64_t bytes;
@@ -103,6 +113,7 @@ class Pass {
       of.dirty = fill == Fill::kBorn;
       by_offset_.emplace(offset, id);
       by_last_use_.emplace(of.last_use, id);
+      by_next_use_.emplace(next_use(id), id);
     }
     placement_.intervals.push_back(interval);
   }
@@ -115,6 +126,7 @@ class Pass {
     free_range(*of.offset, interval.bytes, end);
     by_offset_.erase(*of.offset);
     by_last_use_.erase({of.last_use, id});
+    by_next_use_.erase({next_use(id), id});
     of.offset.reset();
   }
 
@@ -138,10 +150,12 @@ class Pass {
     for (const Touch& touch : liveness_.touches(op)) {
       Block& of = block(touch.storage);
       by_last_use_.erase({of.last_use, touch.storage});
+      by_next_use_.erase({next_use(touch.storage), touch.storage});
       of.last_use = op;
-      by_last_use_.emplace(of.last_use, touch.storage);
       of.dirty |= touch.write;
       ++of.used;
+      by_last_use_.emplace(of.last_use, touch.storage);
+      by_next_use_.emplace(next_use(touch.storage), touch.storage);
     }
     if (liveness_.temporary(op) > 0) free_range(temporary_offset_, liveness_.temporary(op), op + 1);
     for (const StorageId id : liveness_.deaths(op)) {
@@ -177,7 +191,8 @@ class Pass {
 
   /// Evicts something that the op does not use; false where there is nothing that would help.
   bool make_gap(std::uint64_t bytes, std::uint32_t op) {
-    if (victim_ == Victim::kFarthestNextUse) return make_cheapest_gap(bytes, op);
+    if (victim_ == Victim::kFarthestNextUse)
+      return (by_offset_.size() > kAllRuns && make_far_gap(bytes, op)) || make_cheapest_gap(bytes, op);
     for (const auto& [last_use, id] : by_last_use_) {
       if (block(id).pinned_at == op) continue;
       evict(id, op);
@@ -213,13 +228,63 @@ class Pass {
     return best_end > 0;
   }
 
+  struct Run {
+    ByOffset::const_iterator first;
+    ByOffset::const_iterator end;
+    double cost;
+  };
+
+  /// The cheapest of the runs that grow, to the cheaper side each time, from what is used the farthest from now.
+  bool make_far_gap(std::uint64_t bytes, std::uint32_t op) {
+    std::optional<Run> best;
+    int runs = 0;
+    for (auto far = by_next_use_.rbegin(); far != by_next_use_.rend() && runs < kRuns; ++far, ++runs) {
+      const auto run = grow_run(far->second, bytes, op);
+      if (run && (!best || run->cost < best->cost)) best = run;
+    }
+    if (!best) return false;
+    std::vector<StorageId> leaving;
+    for (auto block = best->first; block != best->end; ++block) leaving.push_back(block->second);
+    for (const StorageId id : leaving) evict(id, op);
+    return true;
+  }
+
+  /// Nothing where the op's own storages leave too little between them.
+  std::optional<Run> grow_run(StorageId from, std::uint64_t bytes, std::uint32_t op) const {
+    const auto cost = [&](ByOffset::const_iterator block) {
+      return blocks_[index(block->second)].pinned_at == op ? kNever : cost_of(block->second, op);
+    };
+    Run run{.first = by_offset_.find(*blocks_[index(from)].offset), .end = {}, .cost = 0};
+    run.cost = cost(run.first);
+    run.end = std::next(run.first);
+    while (run.cost < kNever) {
+      const auto before = run.first == by_offset_.begin() ? by_offset_.end() : std::prev(run.first);
+      const std::uint64_t begin = before == by_offset_.end() ? 0 : before->first + liveness_.life(before->second).bytes;
+      if ((run.end == by_offset_.end() ? space_ : run.end->first) - begin >= bytes) return run;
+      const double cost_before = before == by_offset_.end() ? kNever : cost(before);
+      const double cost_after = run.end == by_offset_.end() ? kNever : cost(run.end);
+      run.cost += std::min(cost_before, cost_after);
+      if (cost_before < cost_after)
+        run.first = before;
+      else if (run.end != by_offset_.end())
+        ++run.end;
+    }
+    return std::nullopt;
+  }
+
+  /// Counted on into the next window.
+  std::int64_t next_use(StorageId id) const {
+    const auto uses = liveness_.uses(id);
+    const std::uint32_t used = blocks_[index(id)].used;
+    if (used < uses.size()) return uses[used].op;
+    return std::int64_t{liveness_.ops()} + (uses.empty() ? liveness_.ops() : uses.front().op);
+  }
+
   /// Transfers that it will take, over the time that there is for them.
   double cost_of(StorageId id, std::uint32_t op) const {
     const Block& of = blocks_[index(id)];
-    const auto uses = liveness_.uses(id);
-    const bool passed = of.used == uses.size();
-    const std::int64_t next = passed ? std::int64_t{liveness_.ops()} + uses.front().op : uses[of.used].op;
-    return static_cast<double>(liveness_.life(id).bytes) * (of.dirty ? 2 : 1) / static_cast<double>(next - op + 1);
+    return static_cast<double>(liveness_.life(id).bytes) * (of.dirty ? 2 : 1) /
+           static_cast<double>(next_use(id) - op + 1);
   }
 
   void free_range(std::uint64_t offset, std::uint64_t bytes, std::int64_t op) {
@@ -230,6 +295,7 @@ class Pass {
   /// Joins what stays over the window's end with what it began as; the rest leaves.
   void close_window() {
     const std::int64_t ops = liveness_.ops();
+    std::vector<std::uint32_t> joined(placement_.intervals.size(), kNoInterval);  // to which each is joined
     for (std::uint32_t i = 0; i < blocks_.size(); ++i) {
       const StorageId id{i};
       Block& of = blocks_[i];
@@ -248,11 +314,13 @@ class Pass {
       } else if (of.offset == boundary_[i]) {
         last.end = last.release = ops + first.end;
         last.leave = first.leave == Leave::kDrop && of.dirty ? Leave::kPageOut : first.leave;
-        for (Interval& interval : placement_.intervals) {
-          if (interval.previous == of.first) interval.previous = of.interval;
-        }
+        joined[of.first] = of.interval;
         first.bytes = 0;  // it is part of the last one now
       }
+    }
+    for (Interval& interval : placement_.intervals) {
+      if (interval.previous != kNoInterval && joined[interval.previous] != kNoInterval)
+        interval.previous = joined[interval.previous];
     }
   }
 
@@ -262,8 +330,9 @@ class Pass {
   const Boundary& boundary_;
   base::Extents gaps_;
   std::vector<Block> blocks_;
-  std::map<std::uint64_t, StorageId> by_offset_;
+  ByOffset by_offset_;
   std::set<std::pair<std::int64_t, StorageId>> by_last_use_;
+  std::set<std::pair<std::int64_t, StorageId>> by_next_use_;
   NewestByRange<std::int64_t> freed_;  // the op before which bytes were freed
   std::uint64_t temporary_offset_ = 0;
   OnlinePlacement placement_;

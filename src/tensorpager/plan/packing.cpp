@@ -5,13 +5,14 @@
 #include <random>
 #include <utility>
 
+#include "tensorpager/plan/ejection.h"
 #include "tensorpager/plan/online_packing.h"
 #include "tensorpager/plan/placed_blocks.h"
 
 namespace tensorpager::plan {
 namespace {
 
-/// The orders that are tried before one is mended; where there is no time for all of them, none is.
+/// The orders that are tried before blocks are ejected; where there is no time for all of them, none is.
 constexpr std::size_t kFewestPasses = 3;
 
 /// Looks at placed blocks: beyond it a trace is packed by begin only, which forgets what has ended.
@@ -20,14 +21,17 @@ constexpr std::uint64_t kLargestPass = 15'000'000;
 /// One pass by begin looks at all that is resident for each interval: seconds, for more intervals than these.
 constexpr std::size_t kMostOverTransfers = 12'000;
 
-/// What mending leaves for packing over transfers.
-constexpr std::uint64_t kKeptPasses = 4;
+/// What ejection and mending leave for packing over transfers: its orders take more than one pass each.
+constexpr std::uint64_t kKeptPasses = 8;
+
+/// In one search: what fits at all mostly does so soon, and another plan may fit better.
+constexpr std::uint64_t kMostEjectionLooks = 300'000;
 
 /// Blocks that are placed by begin, before those that have ended are forgotten.
 constexpr std::size_t kRetireEvery = 64;
 
 /// What finds no room, for residence alone, gets so many tries.
-constexpr int kOverTransfersRounds = 12;
+constexpr int kOverTransfersRounds = 24;
 
 using Order = std::vector<std::uint32_t>;
 
@@ -148,6 +152,16 @@ void mend(Packer& packer, const std::vector<Interval>& intervals, std::uint64_t 
   }
 }
 
+/// Where no order fits. Mending and packing over transfers still have some of the effort after it.
+void eject(std::vector<Interval>& intervals, std::uint32_t ops, std::uint64_t space, PackingEffort& effort) {
+  const std::uint64_t kept = intervals.size() * intervals.size() / 2 * kKeptPasses;
+  if (effort.looks <= kept) return;
+  const std::uint64_t most = std::min(effort.looks - kept, kMostEjectionLooks);
+  std::uint64_t left = most;
+  Ejection(intervals, ops).fit(intervals, space, left);
+  effort.looks -= most - left;
+}
+
 }  // namespace
 
 bool PackingEffort::spend(std::size_t intervals, std::uint64_t passes, std::uint64_t kept) {
@@ -169,8 +183,30 @@ std::uint64_t pack(std::vector<Interval>& intervals, const std::vector<Nanosecon
     packer.place(by_size(intervals), Fit::kTightest);
     packer.place(ordered_by(intervals, area_of), Fit::kTightest);
   }
-  mend(packer, intervals, space, effort);
-  return packer.best_top();
+  if (effort.ejection && !packer.fits()) eject(intervals, ops, space, effort);
+  if (top_of(intervals) > space) mend(packer, intervals, space, effort);
+  return top_of(intervals);
+}
+
+std::uint64_t top_of(const std::vector<Interval>& intervals) {
+  std::uint64_t top = 0;
+  for (const Interval& interval : intervals) top = std::max(top, interval.offset + interval.bytes);
+  return top;
+}
+
+std::uint64_t most_taken(const std::vector<Interval>& intervals, std::uint32_t ops) {
+  std::vector<std::uint64_t> change(ops + std::size_t{1});  // wraps below zero and back
+  std::uint64_t taken = 0;
+  for (const Interval& interval : intervals) {
+    const std::int64_t over = std::max<std::int64_t>(interval.release - ops, 0);
+    change[static_cast<std::size_t>(interval.begin)] += interval.bytes;
+    change[static_cast<std::size_t>(interval.release - over)] -= interval.bytes;
+    if (over > 0) taken += interval.bytes;
+    change[static_cast<std::size_t>(over)] -= over > 0 ? interval.bytes : 0;
+  }
+  std::uint64_t most = 0;
+  for (const std::uint64_t by : change) most = std::max(most, taken += by);
+  return most;
 }
 
 bool pack_over_transfers(std::vector<Interval>& intervals, const std::vector<Nanoseconds>& starts, std::uint64_t space,

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "tensorpager/plan/boundary.h"
+#include "tensorpager/plan/ejection.h"
 #include "tensorpager/plan/online.h"
 #include "tensorpager/plan/planner.h"
 #include "tensorpager/plan/schedule.h"
@@ -27,6 +28,19 @@ constexpr std::uint32_t kOnlineOps = 2000;
 /// Times and tails settle in two; the best of them is taken.
 constexpr int kScheduleRounds = 3;
 constexpr double kShorterTails[] = {0.8, 0.4, 0};
+/// Plans of more blocks are not settled: a pass takes the square of them.
+constexpr std::size_t kMostSettled = 4000;
+constexpr std::uint64_t kSettlingLooks = 2'000'000;  // for each plan
+constexpr std::uint64_t kLastLooks = 16'000'000;     // for the one that is taken
+/// The quickest plans that are: the one that is quickest after it counts.
+constexpr std::size_t kSettled = 3;
+/// A round takes time. Offsets wait for fewer page-outs than bytes alone do: what they promise may be slower by this
+/// part than the best plan, and still be quicker than it when it is placed.
+constexpr int kPromiseMayBeat = 8;
+/// A plan that wastes a percent less may take a thousandth longer.
+constexpr double kTimeForWaste = 0.1;
+/// Of what is taken: less waste than this part is not worth looking for.
+constexpr std::uint64_t kEnoughSettled = 200;
 /// Transfers are hidden as a rule, and handling never is.
 constexpr std::uint64_t kOverheads[] = {0, 1, 8};
 
@@ -47,6 +61,7 @@ class Attempt {
   struct Rows {
     std::vector<Row> rows;
     Nanoseconds step;  // with the links that are planned with, and with the machine's: the sum
+    std::vector<Interval> intervals;
   };
 
   /// One round's share of the effort is added to what is left.
@@ -90,20 +105,80 @@ class Attempt {
     return pack(intervals, groundwork_.starts, groundwork_.space(), effort_);
   }
 
-  /// With tails and page-ins under way given up where there is no room for them.
-  std::optional<Rows> place_over_transfers(std::vector<Interval> intervals, PackingOrder by) {
-    if (!pack_over_transfers(intervals, groundwork_.starts, groundwork_.space(), by, effort_)) return std::nullopt;
-    delay_page_ins(intervals, ops_);
-    return finish(intervals);
+  /// With tails and page-ins under way given up where there is no room for them; whether that fits.
+  template <typename Found>
+  bool place_over_transfers(const std::vector<Interval>& scheduled, Found& found) {
+    bool fits = false;
+    for (const PackingOrder by : {PackingOrder::kSize, PackingOrder::kArea, PackingOrder::kBegin}) {
+      std::vector<Interval> intervals = scheduled;
+      if (!pack_over_transfers(intervals, groundwork_.starts, groundwork_.space(), by, effort_)) continue;
+      fits = true;
+      delay_page_ins(intervals, ops_);
+      found.offer(finish(std::move(intervals)));
+    }
+    return fits;
   }
 
-  Rows finish(const std::vector<Interval>& intervals) const {
-    Rows done{.rows = make_rows(intervals, ops_), .step = {}};
+  template <typename Found>
+  void place_with_shorter_tails(const std::vector<Interval>& scheduled, Found& found) {
+    for (const double share : kShorterTails) {
+      std::vector<Interval> intervals = scheduled;
+      if (place(intervals, share) > groundwork_.space()) continue;
+      found.offer(finish(std::move(intervals)));
+      return;
+    }
+  }
+
+  Rows finish(std::vector<Interval> intervals) const {
+    Rows done{.rows = make_rows(intervals, ops_), .step = {}, .intervals = std::move(intervals)};
     wait_by_offsets(done.rows, ops_);
-    // Links that keep their rate are as likely as those that do not.
-    done.step = time_rows(done.rows, groundwork_.op_times, machine_).step +
-                time_rows(done.rows, groundwork_.op_times, groundwork_.problem.machine).step;
+    done.step = step_of(done.rows);
     return done;
+  }
+
+  /// With nothing to wait for.
+  Nanoseconds shortest_step() const { return 2 * groundwork_.starts.back(); }
+
+  /// Were all of the space one range of bytes: what packing may come to.
+  Nanoseconds step_by_bytes(const std::vector<Interval>& intervals) const {
+    std::vector<Row> rows = make_rows(intervals, ops_);
+    wait_by_bytes(rows, ops_, groundwork_.space());
+    return step_of(rows);
+  }
+
+  /// Blocks closer together, where the time that it takes is worth it. They are charged until a wait covers their
+  /// page-out, which other offsets may put off; then the plan may even be quicker.
+  Rows settle(Rows best, std::uint64_t looks) const {
+    if (!techniques_.packing.ejection || best.intervals.empty() || best.intervals.size() > kMostSettled) return best;
+    const std::uint64_t granule = groundwork_.problem.trace.granule.count();
+    std::vector<Interval> intervals = charged(best);
+    Ejection ejection(intervals, ops_);
+    std::uint64_t low = most_taken(intervals, ops_);
+    const std::uint64_t enough = std::max(low / kEnoughSettled, 2 * granule);
+    std::uint64_t top = top_of(intervals);
+    while (looks > intervals.size() && top > low + enough) {
+      const std::uint64_t target = low + (top - low) / 2 / granule * granule;
+      std::uint64_t share = looks / 4;
+      looks -= share;
+      std::optional<Rows> settled;
+      if (ejection.fit(intervals, target, share)) settled = finish(intervals);
+      looks += share;
+      if (settled && cost_of(*settled) <= cost_of(best)) {
+        best = std::move(*settled);
+        top = top_of(intervals);
+      } else {
+        low = target;
+      }
+    }
+    return best;
+  }
+
+  /// In the unit of its step: the time, and for what of the space it wastes.
+  double cost_of(const Rows& rows) const {
+    const std::vector<Interval> intervals = charged(rows);
+    const auto taken = static_cast<double>(most_taken(intervals, ops_));
+    const double waste = taken > 0 ? static_cast<double>(top_of(intervals)) / taken - 1 : 0;
+    return static_cast<double>(rows.step.count()) * (1 + waste * kTimeForWaste);
   }
 
   /// Nothing where a boundary table does not place.
@@ -114,7 +189,7 @@ class Attempt {
                      : place_online(groundwork_.liveness, groundwork_.space(), granule, Victim::kFarthestNextUse);
     if (!found) return std::nullopt;
     OnlinePlacement placed = std::move(*found);
-    if (boundary_ != nullptr) take_for_dirty(placed.intervals);
+    if (boundary_ != nullptr) fix_boundary(placed.intervals);
     Rows best = finish(placed.intervals);
     std::vector<Nanoseconds> starts = time_rows(best.rows, groundwork_.op_times, machine_).starts;
     for (int round = 0; round < kScheduleRounds && techniques_.prefetch; ++round) {
@@ -127,6 +202,21 @@ class Attempt {
   }
 
  private:
+  /// Links that keep their rate are as likely as those that do not.
+  Nanoseconds step_of(const std::vector<Row>& rows) const {
+    return time_rows(rows, groundwork_.op_times, machine_).step +
+           time_rows(rows, groundwork_.op_times, groundwork_.problem.machine).step;
+  }
+
+  /// Over the time for which they are charged.
+  std::vector<Interval> charged(const Rows& rows) const {
+    std::vector<Interval> intervals = rows.intervals;
+    std::vector<std::uint32_t> ticket_of;
+    (void)make_rows(intervals, ops_, &ticket_of);
+    extend_to_waits(intervals, rows.rows, ticket_of, ops_);
+    return intervals;
+  }
+
   Evictions choose_evictions(std::uint64_t space) const {
     const Liveness& liveness = groundwork_.liveness;
     std::vector<bool> entry(liveness.storages());
@@ -161,6 +251,22 @@ class Attempt {
   const Techniques& techniques_;
   PackingEffort effort_;  // what is left of it
   std::uint32_t ops_;
+};
+
+/// The quickest few plans.
+class Candidates {
+ public:
+  void offer(Attempt::Rows rows) {
+    const auto after = std::ranges::upper_bound(kept_, rows.step, {}, &Attempt::Rows::step);
+    kept_.insert(after, std::move(rows));
+    if (kept_.size() > kSettled) kept_.pop_back();
+  }
+  bool empty() const { return kept_.empty(); }
+  Nanoseconds least_step() const { return kept_.empty() ? Nanoseconds::max() : kept_.front().step; }
+  std::vector<Attempt::Rows>& all() { return kept_; }
+
+ private:
+  std::vector<Attempt::Rows> kept_;  // by step
 };
 
 class PagesPlanner final : public Planner {
@@ -205,13 +311,23 @@ class PagesPlanner final : public Planner {
 
   /// Whether what transfers cost compute matters more than their bytes shows in the time of the whole only.
   static std::optional<Attempt::Rows> search(const Groundwork& groundwork, const Boundary* boundary) {
-    std::optional<Attempt::Rows> best;
+    Candidates candidates;
     const std::uint64_t overhead = overhead_of(groundwork.problem.machine);
     for (const std::uint64_t times : kOverheads) {
       if (times != 0 && (overhead == 0 || !groundwork.problem.options.techniques.larger_first)) break;
-      auto rows = search_with(groundwork, boundary, times * overhead);
-      if (rows && (!best || rows->step < best->step)) best = std::move(rows);
+      search_with(groundwork, boundary, times * overhead, candidates);
     }
+    const Attempt attempt(groundwork, boundary, overhead);
+    std::optional<Attempt::Rows> best;
+    double best_cost = 0;
+    for (Attempt::Rows& candidate : candidates.all()) {
+      Attempt::Rows settled = attempt.settle(std::move(candidate), kSettlingLooks);
+      const double cost = attempt.cost_of(settled);
+      if (best && cost >= best_cost) continue;
+      best = std::move(settled);
+      best_cost = cost;
+    }
+    if (best) best = attempt.settle(std::move(*best), kLastLooks);
     return best;
   }
 
@@ -221,52 +337,60 @@ class PagesPlanner final : public Planner {
     return static_cast<std::uint64_t>(handling / (1 / machine.out.fastest() + 1 / machine.in.fastest()));
   }
 
-  static std::optional<Attempt::Rows> search_with(const Groundwork& groundwork, const Boundary* boundary,
-                                                  std::uint64_t overhead) {
+  static std::uint64_t share_of(std::uint64_t bytes, double share) {
+    return static_cast<std::uint64_t>(static_cast<double>(bytes) * share);
+  }
+
+  static void search_with(const Groundwork& groundwork, const Boundary* boundary, std::uint64_t overhead,
+                          Candidates& candidates) {
     Attempt attempt(groundwork, boundary, overhead);
     const std::uint64_t space = groundwork.space();
     const std::uint64_t least = (groundwork.liveness.floor() - groundwork.liveness.slab()).count();
-    std::optional<Attempt::Rows> best;
-    const auto offer = [&](Attempt::Rows rows) {
-      if (!best || rows.step < best->step) best = std::move(rows);
-    };
+    Candidates found;
     std::uint64_t planned = space;
+    std::uint64_t lowest = space;
+    std::uint64_t fitted = 0;             // the most that was planned for and fitted
+    std::uint64_t too_much = UINT64_MAX;  // the least that did not
     std::size_t rounds = kFeedbackRounds;
     for (std::size_t round = 0; round < rounds && planned >= least; ++round) {
       const std::vector<Interval> scheduled = attempt.schedule(planned);
       rounds = std::clamp<std::size_t>(kFeedbackWork / std::max<std::size_t>(scheduled.size(), 1), 2, kFeedbackRounds);
-      std::vector<Interval> intervals = scheduled;
-      attempt.allow_packing(scheduled.size());
-      const std::uint64_t top = attempt.place(intervals, 1);
-      if (top <= space) {
-        offer(attempt.finish(intervals));
-        break;
-      }
-      bool fits_over_transfers = false;
-      for (const PackingOrder by : {PackingOrder::kSize, PackingOrder::kArea, PackingOrder::kBegin}) {
-        auto rows = attempt.place_over_transfers(scheduled, by);
-        fits_over_transfers |= rows.has_value();
-        if (rows) offer(std::move(*rows));
-      }
-      if (round == 0) {
-        for (const double share : kShorterTails) {
-          intervals = scheduled;
-          if (attempt.place(intervals, share) > space) continue;
-          offer(attempt.finish(intervals));
-          break;
+      double scale = kSmallestFeedbackStep;
+      const Nanoseconds promised = attempt.step_by_bytes(scheduled);
+      const auto may_be_quicker = [&] {
+        return found.empty() || promised < found.least_step() + found.least_step() / kPromiseMayBeat;
+      };
+      if (may_be_quicker()) {
+        attempt.allow_packing(scheduled.size());
+        std::vector<Interval> intervals = scheduled;
+        const std::uint64_t top = attempt.place(intervals, 1);
+        if (top <= space) {
+          fitted = std::max(fitted, planned);
+          found.offer(attempt.finish(intervals));
+        } else {
+          too_much = std::min(too_much, planned);
         }
+        const bool fits_over_transfers = may_be_quicker() && attempt.place_over_transfers(scheduled, found);
+        if (round == 0 && top > space) attempt.place_with_shorter_tails(scheduled, found);
+        if (top > space)
+          scale = std::clamp(static_cast<double>(space) / static_cast<double>(top),
+                             fits_over_transfers ? kLargestFeedbackStep : 0, kSmallestFeedbackStep);
       }
-      if (!groundwork.problem.options.techniques.feedback) break;
-      const double scale = static_cast<double>(space) / static_cast<double>(top);
-      planned = static_cast<std::uint64_t>(
-          static_cast<double>(planned) *
-          std::clamp(scale, fits_over_transfers ? kLargestFeedbackStep : 0, kSmallestFeedbackStep));
+      if (!groundwork.problem.options.techniques.feedback || found.least_step() <= attempt.shortest_step()) break;
+      if (fitted > 0 && scheduled.size() > kMostSettled) break;
+      if (fitted > 0 && too_much != UINT64_MAX && fitted < share_of(too_much, kSmallestFeedbackStep)) {
+        planned = fitted + (too_much - fitted) / 2;
+      } else {
+        planned = share_of(std::min(planned, lowest), scale);
+        lowest = planned;
+      }
     }
-    // Where packing needed other means, deciding offsets with residency may be the better of the two.
-    if (!best || (planned < space && groundwork.liveness.ops() <= kOnlineOps)) {
-      if (auto rows = attempt.online()) offer(std::move(*rows));
+    // Where packing needed other means, deciding offsets with residency may be the better of the two. It knows nothing
+    // of the overhead: once is enough.
+    if (overhead == 0 && (found.empty() || (planned < space && groundwork.liveness.ops() <= kOnlineOps))) {
+      if (auto rows = attempt.online()) found.offer(std::move(*rows));
     }
-    return best;
+    for (Attempt::Rows& rows : found.all()) candidates.offer(std::move(rows));
   }
 };
 

@@ -1,15 +1,12 @@
 #include "tensorpager/plan/placed_blocks.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace tensorpager::plan {
 
 PlacedBlocks::Stretch PlacedBlocks::stretch(std::int64_t begin, std::int64_t end) const {
   return {static_cast<std::uint32_t>(begin), static_cast<std::uint32_t>(std::min<std::int64_t>(end - begin, ops()))};
-}
-
-bool PlacedBlocks::meet(Stretch a, Stretch b) const {
-  return distance(a.begin, b.begin) < a.length || distance(b.begin, a.begin) < b.length;
 }
 
 PlacedBlocks::Block PlacedBlocks::block_of(const Interval& interval, std::uint64_t offset) const {
@@ -20,7 +17,10 @@ PlacedBlocks::Block PlacedBlocks::block_of(const Interval& interval, std::uint64
 }
 
 void PlacedBlocks::add(const Interval& interval, std::uint64_t offset) {
-  blocks_.insert(std::ranges::upper_bound(blocks_, offset, {}, &Block::offset), block_of(interval, offset));
+  const auto above = std::ranges::upper_bound(blocks_, offset, {}, &Block::offset);
+  const Block block = block_of(interval, offset);
+  taken_.insert(taken_.begin() + (above - blocks_.begin()), block.taken);
+  blocks_.insert(above, block);
 }
 
 void PlacedBlocks::retire(std::int64_t op) {
@@ -28,16 +28,28 @@ void PlacedBlocks::retire(std::int64_t op) {
     const std::int64_t release = std::int64_t{block.taken.begin} + block.taken.length;
     return release <= op && release <= ops();
   });
+  taken_.clear();
+  for (const Block& block : blocks_) taken_.push_back(block.taken);
+}
+
+std::size_t PlacedBlocks::find_met(Stretch taken) {
+  looks_ += taken_.size();
+  met_.resize(taken_.size());
+  std::size_t count = 0;
+  for (std::uint32_t i = 0; i < taken_.size(); ++i) {
+    met_[count] = i;
+    count += meet(taken, taken_[i]) ? 1 : 0;  // without a branch: which ones meet is hard to foretell
+  }
+  return count;
 }
 
 std::uint64_t PlacedBlocks::find(const Interval& interval, Fit fit) {
-  looks_ += blocks_.size();
-  const Stretch taken = stretch(interval.begin, interval.release);
+  const std::size_t count = find_met(stretch(interval.begin, interval.release));
   std::uint64_t free_from = 0;
   std::uint64_t best = UINT64_MAX;
   std::uint64_t best_gap = UINT64_MAX;
-  for (const Block& block : blocks_) {
-    if (!meet(taken, block.taken)) continue;
+  for (std::size_t i = 0; i < count; ++i) {
+    const Block& block = blocks_[met_[i]];
     if (block.offset >= free_from + interval.bytes) {
       const std::uint64_t gap = block.offset - free_from;
       if (gap < best_gap) {
@@ -65,20 +77,27 @@ Nanoseconds PlacedBlocks::delay(const Block& first, const Block& then) const {
 
 std::uint64_t PlacedBlocks::find_over_transfers(const Interval& interval, std::uint64_t space) {
   const Block wanted = block_of(interval, 0);
+  const std::uint64_t bytes = interval.bytes;
   overlaps_.clear();
-  looks_ += blocks_.size();
-  for (const Block& block : blocks_) {
-    if (!meet(wanted.taken, block.taken)) continue;
-    const Nanoseconds wait = meet(wanted.resident, block.resident)
-                                 ? Nanoseconds::max()
-                                 : std::max(delay(block, wanted), delay(wanted, block));
+  gaps_.clear();
+  std::uint64_t free_from = 0;
+  const std::size_t count = find_met(wanted.taken);
+  for (std::size_t i = 0; i < count; ++i) {
+    const Block& block = blocks_[met_[i]];
+    if (meet(wanted.resident, block.resident)) {
+      if (block.offset >= free_from + bytes) gaps_.push_back({free_from, block.offset});
+      free_from = std::max(free_from, block.end);
+      continue;
+    }
     const std::uint64_t highest = overlaps_.empty() ? 0 : overlaps_.back().highest;
-    overlaps_.push_back({block.offset, block.end, std::max(highest, block.end), wait});
+    overlaps_.push_back(
+        {block.offset, block.end, std::max(highest, block.end), std::max(delay(block, wanted), delay(wanted, block))});
   }
-  std::uint64_t best = UINT64_MAX;
+  if (space >= free_from + bytes) gaps_.push_back({free_from, space});
+  std::uint64_t best = space;
   Nanoseconds best_wait = Nanoseconds::max();
   const auto offer = [&](std::uint64_t offset) {
-    const std::uint64_t end = offset + interval.bytes;
+    const std::uint64_t end = offset + bytes;
     if (end > space) return;
     Nanoseconds wait{0};
     // None of those before the first reaches up to the offset.
@@ -90,13 +109,19 @@ std::uint64_t PlacedBlocks::find_over_transfers(const Interval& interval, std::u
     best = offset;
     best_wait = wait;
   };
-  offer(0);
-  if (space >= interval.bytes) offer(space - interval.bytes);
-  for (const Overlap& other : overlaps_) {
-    offer(other.end);
-    if (other.offset >= interval.bytes) offer(other.offset - interval.bytes);
+  for (const Gap& gap : gaps_) {
+    offer(gap.begin);
+    offer(gap.end - bytes);
   }
-  return best == UINT64_MAX ? space : best;
+  const auto offer_in_gap = [&](std::uint64_t offset) {
+    const auto above = std::ranges::upper_bound(gaps_, offset, {}, &Gap::begin);
+    if (above != gaps_.begin() && offset + bytes <= std::prev(above)->end) offer(offset);
+  };
+  for (const Overlap& other : overlaps_) {
+    offer_in_gap(other.end);
+    if (other.offset >= bytes) offer_in_gap(other.offset - bytes);
+  }
+  return best;
 }
 
 }  // namespace tensorpager::plan

@@ -19,7 +19,10 @@ class PlacedBlocks {
   /// `starts` are the times at which ops start, and the window's end.
   explicit PlacedBlocks(const std::vector<Nanoseconds>& starts) : starts_(starts) {}
 
-  void clear() { blocks_.clear(); }
+  void clear() {
+    blocks_.clear();
+    taken_.clear();
+  }
   void add(const Interval& interval, std::uint64_t offset);
 
   /// Forgets what is released before this op. All that follows begins later, and does not go over the window's end.
@@ -50,22 +53,33 @@ class PlacedBlocks {
     std::uint64_t offset;
     std::uint64_t end;
     std::uint64_t highest;  // end of this one and all before it
-    Nanoseconds delay;      // if both lie there; max() where both are resident at once
+    Nanoseconds delay;      // if both lie there
+  };
+  /// Where nothing else is resident.
+  struct Gap {
+    std::uint64_t begin;
+    std::uint64_t end;
   };
 
   Stretch stretch(std::int64_t begin, std::int64_t end) const;
-  bool meet(Stretch a, Stretch b) const;
-  std::uint32_t distance(std::uint32_t from, std::uint32_t to) const {
-    return to >= from ? to - from : to + ops() - from;
+  bool meet(Stretch a, Stretch b) const {
+    const std::uint32_t after = distance(a.begin, b.begin);
+    return after < a.length || ops() - after < b.length;
   }
+  std::uint32_t distance(std::uint32_t from, std::uint32_t to) const { return to - from + (to >= from ? 0 : ops()); }
+  /// Sets `met_` to the numbers of the blocks that are taken in some of the stretch, and says how many.
+  std::size_t find_met(Stretch taken);
   std::uint32_t ops() const { return static_cast<std::uint32_t>(starts_.size() - 1); }
   Nanoseconds time_between(std::uint32_t from, std::uint32_t to) const;
   Nanoseconds delay(const Block& first, const Block& then) const;
   Block block_of(const Interval& interval, std::uint64_t offset) const;
 
   const std::vector<Nanoseconds>& starts_;
-  std::vector<Block> blocks_;  // by offset
-  std::vector<Overlap> overlaps_;
+  std::vector<Block> blocks_;   // by offset
+  std::vector<Stretch> taken_;  // theirs, side by side: all are looked at for each question
+  std::vector<std::uint32_t> met_;
+  std::vector<Overlap> overlaps_;  // by offset
+  std::vector<Gap> gaps_;          // by offset
   std::uint64_t looks_ = 0;
 };
 

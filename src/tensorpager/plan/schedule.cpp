@@ -199,4 +199,17 @@ void expect_tails(std::vector<Interval>& intervals, const std::vector<Row>& rows
   }
 }
 
+void extend_to_waits(std::vector<Interval>& intervals, const std::vector<Row>& rows,
+                     const std::vector<std::uint32_t>& ticket_of, std::uint32_t ops) {
+  const std::vector<std::uint32_t> waited = release_ops(rows, ops);
+  const std::vector<std::uint32_t> page_outs = page_outs_of(rows);
+  for (std::size_t i = 0; i < intervals.size(); ++i) {
+    Interval& interval = intervals[i];
+    interval.release = interval.end;
+    if (ticket_of[i] == 0) continue;
+    const std::size_t ticket = ticket_of[i] - 1;
+    interval.release += std::int64_t{waited[ticket]} - rows[page_outs[ticket]].end;
+  }
+}
+
 }  // namespace tensorpager::plan

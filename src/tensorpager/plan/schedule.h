@@ -36,4 +36,8 @@ void wait_by_offsets(std::vector<Row>& rows, std::uint32_t ops);
 void expect_tails(std::vector<Interval>& intervals, const std::vector<Row>& rows,
                   const std::vector<std::uint32_t>& ticket_of, const Timing& timing);
 
+/// Sets `release` of what pages out to its wait: until then it is charged. Of intervals that have `rows` with waits.
+void extend_to_waits(std::vector<Interval>& intervals, const std::vector<Row>& rows,
+                     const std::vector<std::uint32_t>& ticket_of, std::uint32_t ops);
+
 }  // namespace tensorpager::plan
