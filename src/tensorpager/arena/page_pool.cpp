@@ -133,7 +133,7 @@ void PagePool::gather_small(Bytes size, std::vector<Piece>& pieces) {
     size -= pieces.back().bytes;
     if (size == Bytes(0)) return;
   }
-  if ((piece = take_covering(huge_, size))) pieces.push_back(*piece);
+  if (const auto broken = take_covering(huge_, size)) pieces.push_back(*broken);
 }
 
 std::optional<Piece> PagePool::take_covering(Kind& kind, Bytes size) {
