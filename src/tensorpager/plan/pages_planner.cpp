@@ -32,6 +32,8 @@ constexpr double kShorterTails[] = {0.8, 0.4, 0};
 constexpr std::size_t kMostSettled = 4000;
 constexpr std::uint64_t kSettlingLooks = 2'000'000;  // for each plan
 constexpr std::uint64_t kLastLooks = 16'000'000;     // for the one that is taken
+/// And no more than so many for each two blocks: few blocks have been tried in all ways soon.
+constexpr std::uint64_t kLooksAPair = 50;
 /// The quickest plans that are: the one that is quickest after it counts.
 constexpr std::size_t kSettled = 3;
 /// A round takes time. Offsets wait for fewer page-outs than bytes alone do: what they promise may be slower by this
@@ -152,6 +154,7 @@ class Attempt {
     if (!techniques_.packing.ejection || best.intervals.empty() || best.intervals.size() > kMostSettled) return best;
     const std::uint64_t granule = groundwork_.problem.trace.granule.count();
     std::vector<Interval> intervals = charged(best);
+    looks = std::min<std::uint64_t>(looks, kLooksAPair * intervals.size() * intervals.size());
     Ejection ejection(intervals, ops_);
     std::uint64_t low = most_taken(intervals, ops_);
     const std::uint64_t enough = std::max(low / kEnoughSettled, 2 * granule);
