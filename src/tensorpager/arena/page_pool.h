@@ -9,7 +9,6 @@
 // answered in small change, and small change is made of a huge page only where there is none.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <map>

@@ -62,7 +62,8 @@ bool Pager::tell_outside() {
 
 void Pager::note_begin(bool is_expected) noexcept {
   if (is_expected) began_as_planned_ = is_as_planned(source_->planned_at_begin());
-  if (std::exchange(misses_before_, source_->misses()) != source_->misses()) as_planned_in_a_row_ = 0;
+  const std::uint64_t misses = source_->misses();
+  if (std::exchange(misses_before_, misses) != misses) as_planned_in_a_row_ = 0;
 }
 
 void Pager::tell_end() noexcept {

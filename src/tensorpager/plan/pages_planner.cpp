@@ -46,6 +46,28 @@ constexpr std::uint64_t kEnoughSettled = 200;
 /// Transfers are hidden as a rule, and handling never is.
 constexpr std::uint64_t kOverheads[] = {0, 1, 8};
 
+struct Candidate {
+  std::vector<Row> rows;
+  Nanoseconds step;  // with the links that are planned with, and with the machine's: the sum
+  std::vector<Interval> intervals;
+};
+
+/// The quickest few plans.
+class Candidates {
+ public:
+  void offer(Candidate rows) {
+    const auto after = std::ranges::upper_bound(kept_, rows.step, {}, &Candidate::step);
+    kept_.insert(after, std::move(rows));
+    if (kept_.size() > kSettled) kept_.pop_back();
+  }
+  bool empty() const { return kept_.empty(); }
+  Nanoseconds least_step() const { return kept_.empty() ? Nanoseconds::max() : kept_.front().step; }
+  std::vector<Candidate>& all() { return kept_; }
+
+ private:
+  std::vector<Candidate> kept_;  // by step
+};
+
 class Attempt {
  public:
   /// `overhead`: see `choose_evictions`.
@@ -59,12 +81,6 @@ class Attempt {
         ops_(groundwork.liveness.ops()) {
     effort_.looks = 0;
   }
-
-  struct Rows {
-    std::vector<Row> rows;
-    Nanoseconds step;  // with the links that are planned with, and with the machine's: the sum
-    std::vector<Interval> intervals;
-  };
 
   /// One round's share of the effort is added to what is left.
   void allow_packing(std::size_t intervals) {
@@ -108,8 +124,7 @@ class Attempt {
   }
 
   /// With tails and page-ins under way given up where there is no room for them; whether that fits.
-  template <typename Found>
-  bool place_over_transfers(const std::vector<Interval>& scheduled, Found& found) {
+  bool place_over_transfers(const std::vector<Interval>& scheduled, Candidates& found) {
     bool fits = false;
     for (const PackingOrder by : {PackingOrder::kSize, PackingOrder::kArea, PackingOrder::kBegin}) {
       std::vector<Interval> intervals = scheduled;
@@ -121,8 +136,7 @@ class Attempt {
     return fits;
   }
 
-  template <typename Found>
-  void place_with_shorter_tails(const std::vector<Interval>& scheduled, Found& found) {
+  void place_with_shorter_tails(const std::vector<Interval>& scheduled, Candidates& found) {
     for (const double share : kShorterTails) {
       std::vector<Interval> intervals = scheduled;
       if (place(intervals, share) > groundwork_.space()) continue;
@@ -131,8 +145,8 @@ class Attempt {
     }
   }
 
-  Rows finish(std::vector<Interval> intervals) const {
-    Rows done{.rows = make_rows(intervals, ops_), .step = {}, .intervals = std::move(intervals)};
+  Candidate finish(std::vector<Interval> intervals) const {
+    Candidate done{.rows = make_rows(intervals, ops_), .step = {}, .intervals = std::move(intervals)};
     wait_by_offsets(done.rows, ops_);
     done.step = step_of(done.rows);
     return done;
@@ -150,7 +164,7 @@ class Attempt {
 
   /// Blocks closer together, where the time that it takes is worth it. They are charged until a wait covers their
   /// page-out, which other offsets may put off; then the plan may even be quicker.
-  Rows settle(Rows best, std::uint64_t looks) const {
+  Candidate settle(Candidate best, std::uint64_t looks) const {
     if (!techniques_.packing.ejection || best.intervals.empty() || best.intervals.size() > kMostSettled) return best;
     const std::uint64_t granule = groundwork_.problem.trace.granule.count();
     std::vector<Interval> intervals = charged(best);
@@ -159,15 +173,18 @@ class Attempt {
     std::uint64_t low = most_taken(intervals, ops_);
     const std::uint64_t enough = std::max(low / kEnoughSettled, 2 * granule);
     std::uint64_t top = top_of(intervals);
+    double best_cost = cost_of(best);
     while (looks > intervals.size() && top > low + enough) {
       const std::uint64_t target = low + (top - low) / 2 / granule * granule;
       std::uint64_t share = looks / 4;
       looks -= share;
-      std::optional<Rows> settled;
+      std::optional<Candidate> settled;
       if (ejection.fit(intervals, target, share)) settled = finish(intervals);
       looks += share;
-      if (settled && cost_of(*settled) <= cost_of(best)) {
+      const double cost = settled ? cost_of(*settled) : 0;
+      if (settled && cost <= best_cost) {
         best = std::move(*settled);
+        best_cost = cost;
         top = top_of(intervals);
       } else {
         low = target;
@@ -177,15 +194,15 @@ class Attempt {
   }
 
   /// In the unit of its step: the time, and for what of the space it wastes.
-  double cost_of(const Rows& rows) const {
-    const std::vector<Interval> intervals = charged(rows);
+  double cost_of(const Candidate& candidate) const {
+    const std::vector<Interval> intervals = charged(candidate);
     const auto taken = static_cast<double>(most_taken(intervals, ops_));
     const double waste = taken > 0 ? static_cast<double>(top_of(intervals)) / taken - 1 : 0;
-    return static_cast<double>(rows.step.count()) * (1 + waste * kTimeForWaste);
+    return static_cast<double>(candidate.step.count()) * (1 + waste * kTimeForWaste);
   }
 
   /// Nothing where a boundary table does not place.
-  std::optional<Rows> online() const {
+  std::optional<Candidate> online() const {
     const base::Bytes granule = groundwork_.problem.trace.granule;
     auto found = boundary_ != nullptr
                      ? place_online_within(groundwork_.liveness, groundwork_.space(), granule, *boundary_)
@@ -193,11 +210,11 @@ class Attempt {
     if (!found) return std::nullopt;
     OnlinePlacement placed = std::move(*found);
     if (boundary_ != nullptr) fix_boundary(placed.intervals);
-    Rows best = finish(placed.intervals);
+    Candidate best = finish(placed.intervals);
     std::vector<Nanoseconds> starts = time_rows(best.rows, groundwork_.op_times, machine_).starts;
     for (int round = 0; round < kScheduleRounds && techniques_.prefetch; ++round) {
       schedule_placed_page_ins(placed.intervals, placed.earliest, starts, machine_.in);
-      Rows next = finish(placed.intervals);
+      Candidate next = finish(placed.intervals);
       starts = time_rows(next.rows, groundwork_.op_times, machine_).starts;
       if (next.step < best.step) best = std::move(next);
     }
@@ -212,11 +229,11 @@ class Attempt {
   }
 
   /// Over the time for which they are charged.
-  std::vector<Interval> charged(const Rows& rows) const {
-    std::vector<Interval> intervals = rows.intervals;
+  std::vector<Interval> charged(const Candidate& candidate) const {
+    std::vector<Interval> intervals = candidate.intervals;
     std::vector<std::uint32_t> ticket_of;
     (void)make_rows(intervals, ops_, &ticket_of);
-    extend_to_waits(intervals, rows.rows, ticket_of, ops_);
+    extend_to_waits(intervals, candidate.rows, ticket_of, ops_);
     return intervals;
   }
 
@@ -254,22 +271,6 @@ class Attempt {
   const Techniques& techniques_;
   PackingEffort effort_;  // what is left of it
   std::uint32_t ops_;
-};
-
-/// The quickest few plans.
-class Candidates {
- public:
-  void offer(Attempt::Rows rows) {
-    const auto after = std::ranges::upper_bound(kept_, rows.step, {}, &Attempt::Rows::step);
-    kept_.insert(after, std::move(rows));
-    if (kept_.size() > kSettled) kept_.pop_back();
-  }
-  bool empty() const { return kept_.empty(); }
-  Nanoseconds least_step() const { return kept_.empty() ? Nanoseconds::max() : kept_.front().step; }
-  std::vector<Attempt::Rows>& all() { return kept_; }
-
- private:
-  std::vector<Attempt::Rows> kept_;  // by step
 };
 
 class PagesPlanner final : public Planner {
@@ -313,7 +314,7 @@ class PagesPlanner final : public Planner {
   }
 
   /// Whether what transfers cost compute matters more than their bytes shows in the time of the whole only.
-  static std::optional<Attempt::Rows> search(const Groundwork& groundwork, const Boundary* boundary) {
+  static std::optional<Candidate> search(const Groundwork& groundwork, const Boundary* boundary) {
     Candidates candidates;
     const std::uint64_t overhead = overhead_of(groundwork.problem.machine);
     for (const std::uint64_t times : kOverheads) {
@@ -321,10 +322,10 @@ class PagesPlanner final : public Planner {
       search_with(groundwork, boundary, times * overhead, candidates);
     }
     const Attempt attempt(groundwork, boundary, overhead);
-    std::optional<Attempt::Rows> best;
+    std::optional<Candidate> best;
     double best_cost = 0;
-    for (Attempt::Rows& candidate : candidates.all()) {
-      Attempt::Rows settled = attempt.settle(std::move(candidate), kSettlingLooks);
+    for (Candidate& candidate : candidates.all()) {
+      Candidate settled = attempt.settle(std::move(candidate), kSettlingLooks);
       const double cost = attempt.cost_of(settled);
       if (best && cost >= best_cost) continue;
       best = std::move(settled);
@@ -393,7 +394,7 @@ class PagesPlanner final : public Planner {
     if (overhead == 0 && (found.empty() || (planned < space && groundwork.liveness.ops() <= kOnlineOps))) {
       if (auto rows = attempt.online()) found.offer(std::move(*rows));
     }
-    for (Attempt::Rows& rows : found.all()) candidates.offer(std::move(rows));
+    for (Candidate& rows : found.all()) candidates.offer(std::move(rows));
   }
 };
 
