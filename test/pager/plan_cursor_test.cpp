@@ -139,6 +139,63 @@ TEST_F(PlanCursorTest, TurnsRowsIntoActionsAtTheirOps) {
   EXPECT_EQ(cursor_.misses(), 0u);
 }
 
+// Of the same plan: the weight comes to where `first` was, so the queue waits for first's page-out, and `second`, which
+// is born while that copy may be under way, waits for it too. After the op that needs the weight nobody has to.
+TEST(PlanCursorWaits, ComputeWaitsForWhatOnlyTheQueueHasWaitedFor) {
+  for (const std::uint32_t birth : {2u, 4u}) {
+    SCOPED_TRACE(birth);
+    trace::Trace trace{
+        .storages = {{.bytes = kWeightSize, .entry = true}, {.bytes = kFirstSize, .entry = true}},
+        .ops = {{.name = "a", .reads = {kFirst}}, {.name = "b"}, {.name = "c"}, {.name = "d"}, {.name = "e"}}};
+    trace.ops[3].reads = {kWeight};
+    const plan::Plan plan{.budget = 1_MiB,
+                          .ops = 5,
+                          .rows = {{.storage = kFirst,
+                                    .bytes = kFirstSize,
+                                    .begin = 0,
+                                    .need = 0,
+                                    .end = 1,
+                                    .fill = Fill::kPageIn,
+                                    .leave = Leave::kPageOut},
+                                   {.storage = kWeight,
+                                    .bytes = kWeightSize,
+                                    .begin = 1,
+                                    .need = 3,
+                                    .end = 5,
+                                    .wait = 1,
+                                    .fill = Fill::kPageIn,
+                                    .leave = Leave::kDrop},
+                                   {.storage = plan::kTemporary,
+                                    .bytes = kFirstSize,
+                                    .begin = birth,
+                                    .need = birth,
+                                    .end = birth + 1,
+                                    .wait = 1}}};
+    PlanCursor cursor(std::make_shared<const plan::Agenda>(trace, plan));
+    Block weight, first;
+    weight.size = weight.charged = kWeightSize;
+    first.size = first.charged = kFirstSize;
+    first.number = 7;
+    cursor.bind(kWeight, weight);
+    cursor.bind(kFirst, first);
+    std::vector<Action> awaited;
+    for (std::uint32_t op = 0; op < 5; ++op) {
+      std::vector<Action> actions;
+      ASSERT_TRUE(cursor.begin_op(cursor.agenda().signature(op), {}, actions));
+      for (const Action& action : actions)
+        if (action.number == first.number) awaited.push_back(action);
+      Block temporary;
+      temporary.size = temporary.charged = kFirstSize;
+      if (op == birth) cursor.created(temporary);
+      cursor.end_op(actions);
+      cursor.died(temporary);
+    }
+    std::vector<Action> expected = {{.kind = Kind::kAwaitQueued, .block = &first, .number = 7}};
+    if (birth == 2) expected.push_back({.kind = Kind::kAwait, .block = &first, .number = 7});
+    EXPECT_EQ(awaited, expected);
+  }
+}
+
 TEST_F(PlanCursorTest, MatchesBirthsByTheirOrderAndTheirSizes) {
   begin("a", {kWeightSize});
   const auto temporary = block_of(kFirstSize);

@@ -191,10 +191,34 @@ TEST(Ejection, TakesThePlaceOfWhatIsInTheWay) {
   intervals[1].offset = 2;
   intervals[3].offset = 2;
   std::uint64_t looks = 1000;
-  ASSERT_TRUE(Ejection(intervals, kOps).fit(intervals, 4, looks));
+  ASSERT_TRUE(Ejection(intervals, kOps).fit(intervals, 4, looks, Ejection::From::kWhereTheyAre));
   expect_disjoint(intervals);
   EXPECT_LE(top_of(intervals), 4u);
   EXPECT_LT(looks, 1000u);
+}
+
+// The block below is charged until op 2 and copied until 4. A page-in may come there at 3, a birth goes elsewhere.
+TEST(Ejection, KeepsBirthsAwayFromCopies) {
+  for (const Fill fill : {Fill::kPageIn, Fill::kBorn}) {
+    std::vector<Interval> intervals = {block(0, 2, 2), block(3, 5, 2)};
+    intervals[0].copied = 4;
+    intervals[1].fill = fill;
+    intervals[1].offset = 10;
+    std::uint64_t looks = 1000;
+    ASSERT_TRUE(Ejection(intervals, kOps).fit(intervals, 4, looks, Ejection::From::kWhereTheyAre));
+    EXPECT_EQ(intervals[1].offset, fill == Fill::kBorn ? 2u : 0u);
+  }
+}
+
+TEST(Ejection, MayBeginWithNothingPlacedButWhatIsFixed) {
+  std::vector<Interval> intervals = {block(0, 4, 1), block(0, 4, 2), block(0, 4, 3)};
+  for (Interval& interval : intervals) interval.offset = 3;
+  intervals[1].fixed = true;
+  std::uint64_t looks = 1000;
+  ASSERT_TRUE(Ejection(intervals, kOps).fit(intervals, 6, looks, Ejection::From::kNowhere));
+  EXPECT_EQ(intervals[1].offset, 3u);
+  EXPECT_EQ(intervals[2].offset, 0u) << "the largest first";
+  EXPECT_EQ(intervals[0].offset, 5u);
 }
 
 TEST(Ejection, LeavesAllWhereItWasWhenItFails) {
@@ -202,7 +226,7 @@ TEST(Ejection, LeavesAllWhereItWasWhenItFails) {
   intervals[1].offset = 1;
   intervals[2].offset = 3;
   std::uint64_t looks = 1000;
-  EXPECT_FALSE(Ejection(intervals, kOps).fit(intervals, 5, looks)) << "six are live";
+  EXPECT_FALSE(Ejection(intervals, kOps).fit(intervals, 5, looks, Ejection::From::kWhereTheyAre)) << "six are live";
   EXPECT_EQ(intervals[2].offset, 3u);
   EXPECT_LT(looks, 3u);
 }
@@ -219,7 +243,8 @@ TEST(Ejection, NeverMovesWhatIsFixedNorLetsTwoOverlap) {
     ASSERT_EQ(most, most_live(intervals));
     const std::uint64_t offset = intervals.front().offset;
     std::uint64_t looks = 20'000;
-    fitted += top > most && Ejection(intervals, kOps).fit(intervals, most, looks) ? 1 : 0;
+    fitted +=
+        top > most && Ejection(intervals, kOps).fit(intervals, most, looks, Ejection::From::kWhereTheyAre) ? 1 : 0;
     EXPECT_EQ(intervals.front().offset, offset);
     expect_disjoint(intervals);
     if (HasFatalFailure()) return;

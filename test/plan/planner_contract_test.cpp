@@ -114,7 +114,7 @@ TEST_P(PlannerContract, KeepsRealTracesAlmostAtTheirFloor) {
   }
 }
 
-// What is reserved above the largest charge, of it. U-Net on the fast machine is the one that misses at a quarter.
+// What is reserved above the largest charge, of it.
 TEST(Pages, WastesAtMostAPercentFromHalfOfNeedOn) {
   for (const char* name : {"resnet50", "unet", "gpt2"}) {
     const trace::Trace trace = trace::read_trace_file(std::string(TENSORPAGER_TEST_DATA "/") + name + ".trace");

@@ -96,6 +96,33 @@ TEST(Schedule, WaitsByOffsetsForTheNewestPageOutOfTheRange) {
   EXPECT_EQ(rows[4].wait, 0u) << "both were waited for already";
 }
 
+//   offset
+//    800  [ a out ][ page-in, needed at 5 ]        a is waited for in the queue; b below it is older, so done by then
+//    too
+//      0  [ b out ]  [ early ]   [ late ]          `early` is born before compute knows that, `late` when it does
+TEST(Schedule, ComputeKnowsOfWhatAPageInWaitedForOnceItWaitedForThePageIn) {
+  const auto row = [](std::uint32_t begin, std::uint32_t need, std::uint32_t end, std::uint64_t offset, Fill fill,
+                      Leave leave) {
+    return Row{.storage = StorageId{0},
+               .bytes = base::Bytes(400),
+               .offset = offset,
+               .begin = begin,
+               .need = need,
+               .end = end,
+               .fill = fill,
+               .leave = leave};
+  };
+  std::vector<Row> rows = {
+      row(0, 0, 1, 0, Fill::kBorn, Leave::kPageOut),   row(0, 0, 2, 800, Fill::kBorn, Leave::kPageOut),
+      row(2, 5, 6, 1000, Fill::kPageIn, Leave::kDies), row(3, 3, 4, 200, Fill::kBorn, Leave::kDies),
+      row(5, 5, 6, 600, Fill::kBorn, Leave::kDies),    row(6, 6, 7, 400, Fill::kBorn, Leave::kDies)};
+  wait_by_offsets(rows, kOps);
+  EXPECT_EQ(rows[2].wait, 2u);
+  EXPECT_EQ(rows[3].wait, 1u) << "the queue waits for it, compute does not";
+  EXPECT_EQ(rows[4].wait, 2u) << "op 5 waits for the page-in only after its births";
+  EXPECT_EQ(rows[5].wait, 0u);
+}
+
 // In its range c is resident until op 5; what is needed at op 8 may be submitted at 5, and not at 3.
 TEST(Schedule, DelaysAPageInUntilItsRangeIsNoLongerResident) {
   std::vector<Interval> intervals = {born(0, 1, 400), back(8, 400), born(2, 5, 400)};

@@ -33,6 +33,51 @@ Plan plan_by_hand() {
                    {.storage = storage(0), .bytes = 40_KiB, .begin = 2, .need = 2, .end = 3, .fill = Fill::kPageIn}}};
 }
 
+// As above, and 2 comes in before op 1 over what 0 leaves at its range's end, waiting in its queue. 1 waits itself.
+//
+// offset    0          1       2
+//  0        [0 born]   [1]     [0 page-in]
+//  36 KiB              [2 page-in   ]
+trace::Trace trace_with_queue() {
+  trace::Trace trace = trace_by_hand();
+  trace.storages[0].bytes = 72_KiB;
+  trace.storages[1].bytes = 20_KiB;
+  trace.storages.push_back({.bytes = 40_KiB, .entry = true});
+  trace.ops[2].reads = {storage(0)};
+  trace.ops[1].reads = {storage(2)};
+  return trace;
+}
+
+Plan plan_with_queue() {
+  return {.budget = 96_KiB,
+          .ops = 3,
+          .rows = {{.storage = storage(0), .bytes = 72_KiB, .begin = 0, .need = 0, .end = 1, .leave = Leave::kPageOut},
+                   {.storage = storage(2),
+                    .bytes = 40_KiB,
+                    .offset = 36 << 10,
+                    .begin = 1,
+                    .need = 1,
+                    .end = 2,
+                    .wait = 1,
+                    .fill = Fill::kPageIn,
+                    .leave = Leave::kDrop},
+                   {.storage = storage(1), .bytes = 20_KiB, .begin = 1, .need = 1, .end = 2, .wait = 1},
+                   {.storage = storage(0), .bytes = 72_KiB, .begin = 2, .need = 2, .end = 3, .fill = Fill::kPageIn}}};
+}
+
+TEST(Validator, AsksForAWaitOfComputeWhereOnlyPageInsWait) {
+  const trace::Trace trace = trace_with_queue();
+  Plan plan = plan_with_queue();
+  ASSERT_TRUE(validate(trace, plan).empty()) << validate(trace, plan).front();
+  plan.rows[2].wait = 0;
+  const auto violations = validate(trace, plan);
+  ASSERT_FALSE(violations.empty());
+  EXPECT_EQ(
+      violations.front(),
+      "op 1 (other): storage 1 takes bytes of storage 0 that are still paged out: page-ins waited for it, compute "
+      "did not");
+}
+
 struct Break {
   const char* name;
   std::function<void(trace::Trace&, Plan&)> change;

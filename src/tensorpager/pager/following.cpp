@@ -26,6 +26,7 @@ void Pager::follow(ActionSource* source, const Prepare& prepare) {
   follower_ = source != nullptr ? &t_state : nullptr;
   page_ins_.clear();
   left_early_.clear();
+  copies_of_handed_over_.clear();
   binding_.keep_for_plans(source != nullptr ? source->planned_space() : base::Bytes(0));
   is_followed_.store(source != nullptr, std::memory_order_relaxed);
 }
@@ -102,7 +103,10 @@ void Pager::execute(const Action& action) {
       return;
     case Action::Kind::kAwait:
       forget_left_early(action.number);
-      if (Block* leaving = find_leaving(action.number)) finish(*leaving);
+      if (Block* leaving = find_leaving(action.number))
+        finish(*leaving);
+      else
+        await_handed_over(action.number);
       return;
     case Action::Kind::kAwaitQueued:
       forget_left_early(action.number);
@@ -234,6 +238,9 @@ void Pager::hand_over(Block& block) {
     return;
   }
   handed_over_ = std::max(handed_over_, block.copy);
+  while (!copies_of_handed_over_.empty() && tier_->is_done(copies_of_handed_over_.front().copy))
+    copies_of_handed_over_.pop_front();
+  copies_of_handed_over_.push_back({block.number, block.copy});
   ++counts_.page_outs;
   counts_.page_out_bytes += block.charged.count();
   if (block.departed) {
@@ -247,6 +254,15 @@ void Pager::hand_over(Block& block) {
   ledger_.page_out(block.charged);
   settle_pool();
   add_absent(block);
+}
+
+/// Compute needs the bytes that the page-in does not take.
+void Pager::await_handed_over(std::uint64_t number) {
+  const auto is_it = [&](const HandedOver& one) { return one.block == number; };
+  const auto found = std::find_if(copies_of_handed_over_.rbegin(), copies_of_handed_over_.rend(), is_it);
+  if (found == copies_of_handed_over_.rend()) return;
+  tier_->wait(found->copy);
+  copies_of_handed_over_.erase(copies_of_handed_over_.begin(), found.base());
 }
 
 /// What is to come in before it has left stays where it is; where plans say the place it is to be elsewhere, once it

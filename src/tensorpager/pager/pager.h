@@ -270,6 +270,7 @@ class Pager {
   /// For a block that comes back.
   Wanted place_for(const Block& block, base::Bytes keep_whole = {}) const;
   void hand_over(Block& block);
+  void await_handed_over(std::uint64_t number);
   void stay_or_leave_behind(Block& block);
   Block* find_leaving(std::uint64_t number) const;
   void note_left_early(const Block& block);
@@ -319,6 +320,11 @@ class Pager {
   };
   std::vector<LeftEarly> left_early_;
   transfer::Ticket handed_over_;  // the newest copy from the place of the page-in that is submitted next
+  struct HandedOver {
+    std::uint64_t block;  // its number
+    transfer::Ticket copy;
+  };
+  std::deque<HandedOver> copies_of_handed_over_;  // under way perhaps, oldest first
   Statistics counts_;
   std::optional<Curve> curve_;
   std::optional<std::mt19937_64> fuzz_;

@@ -20,7 +20,10 @@ constexpr std::uint32_t kFurthest = 64;
 }  // namespace
 
 PlanCursor::PlanCursor(std::shared_ptr<const plan::Agenda> agenda)
-    : agenda_(std::move(agenda)), blocks_(agenda_->storages()), places_(agenda_->ops()) {}
+    : agenda_(std::move(agenda)),
+      blocks_(agenda_->storages()),
+      done_by_need_(agenda_->ops() + 1),
+      places_(agenda_->ops()) {}
 
 void PlanCursor::bind(StorageId storage, Block& block) {
   if (Block* before = std::exchange(blocks_[index(storage)], &block)) storages_.erase(before);
@@ -28,7 +31,7 @@ void PlanCursor::bind(StorageId storage, Block& block) {
 }
 
 void PlanCursor::begin_here() {
-  page_outs_.clear();
+  forget_until(forgotten_ + page_outs_.size());
   windows_ = followed_ = misses_ = 0;
   is_new_ = true;
 }
@@ -114,28 +117,48 @@ void PlanCursor::begin_rows(std::vector<Action>& actions, std::optional<std::uin
   for (const std::uint32_t i : agenda_->beginning(position_)) {
     const Row& row = agenda_->row(i);
     const bool pages_in = row.fill == Fill::kPageIn;
-    if (row.wait != 0) await(row.wait, pages_in ? Action::Kind::kAwaitQueued : Action::Kind::kAwait, actions);
+    if (row.wait != 0 && pages_in) await_in_queue(row.wait, actions);
+    if (row.wait != 0 && !pages_in) await(row.wait, actions);
     if (!pages_in) continue;
     const bool is_over = skipping_to && row.begin < *skipping_to && row.end <= *skipping_to;
     Block* block = blocks_[index(row.storage)];
     const bool may_be_dirty = row.leave == Leave::kPageOut || row.leave == Leave::kDies;
-    if (block != nullptr && !is_over)
-      actions.push_back(
-          {.kind = Action::Kind::kPageIn, .block = block, .offset = row.offset, .may_be_dirty = may_be_dirty});
+    if (block == nullptr || is_over) continue;
+    actions.push_back(
+        {.kind = Action::Kind::kPageIn, .block = block, .offset = row.offset, .may_be_dirty = may_be_dirty});
+    done_by_need_[row.need] = queued_;
   }
 }
 
 /// For the newest page-out with this ticket and all that are older.
-void PlanCursor::await(std::uint32_t ticket, Action::Kind kind, std::vector<Action>& actions) {
-  const auto newest = std::find_if(page_outs_.rbegin(), page_outs_.rend(),
-                                   [&](const PageOut& page_out) { return agenda_->ticket(page_out.row) == ticket; });
-  for (auto count = page_outs_.rend() - newest; count > 0; --count) await_oldest(kind, actions);
+void PlanCursor::await(std::uint32_t ticket, std::vector<Action>& actions) {
+  const std::uint64_t until = count_until(ticket);
+  for (std::uint64_t i = forgotten_; i < until; ++i)
+    if (const PageOut& page_out = page_outs_[i - forgotten_]; page_out.block != nullptr)
+      actions.push_back({.kind = Action::Kind::kAwait, .block = page_out.block, .number = page_out.number});
+  forget_until(until);
 }
 
-void PlanCursor::await_oldest(Action::Kind kind, std::vector<Action>& actions) {
-  const PageOut& oldest = page_outs_.front();
-  if (oldest.block != nullptr) actions.push_back({.kind = kind, .block = oldest.block, .number = oldest.number});
-  page_outs_.pop_front();
+/// Compute may still have to wait for them: it knows that they are done once it has waited for the page-in.
+void PlanCursor::await_in_queue(std::uint32_t ticket, std::vector<Action>& actions) {
+  queue_until(count_until(ticket), actions);
+}
+
+std::uint64_t PlanCursor::count_until(std::uint32_t ticket) const {
+  const auto newest = std::find_if(page_outs_.rbegin(), page_outs_.rend(),
+                                   [&](const PageOut& page_out) { return agenda_->ticket(page_out.row) == ticket; });
+  return newest == page_outs_.rend() ? 0 : forgotten_ + static_cast<std::uint64_t>(page_outs_.rend() - newest);
+}
+
+void PlanCursor::queue_until(std::uint64_t count, std::vector<Action>& actions) {
+  for (; queued_ < count; ++queued_)
+    if (const PageOut& page_out = page_outs_[queued_ - forgotten_]; page_out.block != nullptr)
+      actions.push_back({.kind = Action::Kind::kAwaitQueued, .block = page_out.block, .number = page_out.number});
+}
+
+void PlanCursor::forget_until(std::uint64_t count) {
+  for (; forgotten_ < count; ++forgotten_) page_outs_.pop_front();
+  queued_ = std::max(queued_, forgotten_);
 }
 
 void PlanCursor::end_op(std::vector<Action>& actions) {
@@ -145,6 +168,7 @@ void PlanCursor::end_op(std::vector<Action>& actions) {
   missed_.reset();
   ++followed_;
   match_births();
+  forget_until(done_by_need_[position_]);
   end_rows(actions);
 }
 
@@ -171,7 +195,9 @@ void PlanCursor::enter(std::uint32_t op, const PlanCursor& from) {
 void PlanCursor::leave(std::vector<Action>& actions) {
   position_ = 0;
   in_op_ = false;
-  while (!page_outs_.empty()) await_oldest(Action::Kind::kAwaitQueued, actions);
+  const std::uint64_t count = forgotten_ + page_outs_.size();
+  queue_until(count, actions);
+  forget_until(count);
   lost_.clear();
   missed_.reset();
   silent_.reset();
@@ -242,11 +268,14 @@ void PlanCursor::end_rows(std::vector<Action>& actions) {
   if (position_ < agenda_->ops()) return;
   for (const std::uint32_t i : agenda_->arriving_at_end())
     if (Block* block = blocks_[index(agenda_->row(i).storage)]) actions.push_back({Action::Kind::kNeed, block});
+  forget_until(done_by_need_.back());
   position_ = 0;
   ++windows_;
   // Each is awaited within a window, but where ops were left out.
-  while (!page_outs_.empty() && page_outs_.front().window + 2 < windows_)
-    await_oldest(Action::Kind::kAwaitQueued, actions);
+  while (!page_outs_.empty() && page_outs_.front().window + 2 < windows_) {
+    queue_until(forgotten_ + 1, actions);
+    forget_until(forgotten_ + 1);
+  }
 }
 
 void PlanCursor::created(Block& block) {

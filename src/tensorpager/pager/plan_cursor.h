@@ -83,8 +83,12 @@ class PlanCursor final : public ActionSource {
   std::optional<std::uint64_t> gap_between_rows(base::Bytes charged) const;
   /// The row of what the op under way makes; null where there is none.
   const plan::Row* born_row(plan::StorageId storage) const;
-  void await(std::uint32_t ticket, Action::Kind kind, std::vector<Action>& actions);
-  void await_oldest(Action::Kind kind, std::vector<Action>& actions);
+  void await(std::uint32_t ticket, std::vector<Action>& actions);
+  void await_in_queue(std::uint32_t ticket, std::vector<Action>& actions);
+  /// How many page-outs there have been up to the newest with this ticket; 0 where it is known to be done.
+  std::uint64_t count_until(std::uint32_t ticket) const;
+  void queue_until(std::uint64_t count, std::vector<Action>& actions);
+  void forget_until(std::uint64_t count);
   void end_rows(std::vector<Action>& actions);
   void match_births();
   void match_arguments(std::span<Block* const> touched);
@@ -97,7 +101,11 @@ class PlanCursor final : public ActionSource {
   std::shared_ptr<const plan::Agenda> agenda_;
   std::vector<Block*> blocks_;  // by storage; null where it is not known
   std::unordered_map<const Block*, plan::StorageId> storages_;
-  std::deque<PageOut> page_outs_;  // not awaited yet, oldest first
+  std::deque<PageOut> page_outs_;  // not known to be done by compute, oldest first
+  std::uint64_t forgotten_ = 0;    // before those
+  std::uint64_t queued_ = 0;       // how many of all, forgotten ones too, the queue of page-ins was told to await
+  /// By need: how many are done once compute has waited for the page-ins needed there.
+  std::vector<std::uint64_t> done_by_need_;
   struct Birth {
     Block* block;
     std::uint32_t place;  // among all that the op made

@@ -29,11 +29,15 @@ void Ejection::find_pairs(const std::vector<Interval>& intervals, std::uint32_t 
   std::iota(order.begin(), order.end(), 0u);
   std::ranges::sort(order, {}, [&](std::uint32_t i) { return intervals[i].begin; });
   for (std::size_t k = 0; k < order.size(); ++k) {
-    const std::int64_t release = intervals[order[k]].release;
-    for (std::size_t next = k + 1; next < order.size() && intervals[order[next]].begin < release; ++next)
-      set_pair(order[k], order[next]);
-    for (std::size_t next = 0; next < k && intervals[order[next]].begin + ops < release; ++next)
-      set_pair(order[k], order[next]);
+    const Interval& first = intervals[order[k]];
+    const auto take = [&](std::size_t next, std::int64_t begin) {
+      if (begin < first.release || intervals[order[next]].fill == Fill::kBorn) set_pair(order[k], order[next]);
+    };
+    const std::int64_t end = first.free_for_births();
+    for (std::size_t next = k + 1; next < order.size() && intervals[order[next]].begin < end; ++next)
+      take(next, intervals[order[next]].begin);
+    for (std::size_t next = 0; next < k && intervals[order[next]].begin + ops < end; ++next)
+      take(next, intervals[order[next]].begin + ops);
   }
 }
 
@@ -109,7 +113,7 @@ void Ejection::eject_for(std::uint32_t block, std::uint64_t offset, std::vector<
   for (std::size_t i = first; i < homeless.size(); ++i) take_away(homeless[i]);
 }
 
-bool Ejection::fit(std::vector<Interval>& intervals, std::uint64_t space, std::uint64_t& looks) {
+bool Ejection::fit(std::vector<Interval>& intervals, std::uint64_t space, std::uint64_t& looks, From from) {
   const auto count = static_cast<std::uint32_t>(bytes_.size());
   weights_.assign(count, 1);
   begins_.clear();
@@ -117,13 +121,15 @@ bool Ejection::fit(std::vector<Interval>& intervals, std::uint64_t space, std::u
   std::vector<std::uint32_t> homeless;
   for (std::uint32_t i = 0; i < count; ++i) {
     if (fixed_[i]) weights_[i] = kFixedWeight;
-    if (intervals[i].offset + bytes_[i] <= space)
+    if ((fixed_[i] || from == From::kWhereTheyAre) && intervals[i].offset + bytes_[i] <= space)
       put(i, intervals[i].offset);
     else if (fixed_[i])
       return false;
     else
       homeless.push_back(i);
   }
+  if (from == From::kNowhere)
+    std::ranges::stable_sort(homeless, {}, [&](std::uint32_t i) { return intervals[i].area(); });
   while (!homeless.empty()) {
     if (looks < count) return false;
     looks -= count;

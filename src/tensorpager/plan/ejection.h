@@ -14,12 +14,17 @@ namespace tensorpager::plan {
 
 class Ejection {
  public:
-  /// Blocks are there over [begin, release), counted round the window's end. Those that are fixed stay.
+  /// Where a search begins: with blocks where they are, or with none but those that are fixed. Another begin may find
+  /// what the first did not.
+  enum class From : std::uint8_t { kWhereTheyAre, kNowhere };
+
+  /// Blocks are there over [begin, release), for births until `copied`, counted round the window's end. Those that are
+  /// fixed stay.
   Ejection(const std::vector<Interval>& intervals, std::uint32_t ops);
 
   /// Changes the offsets of the same intervals, of which no two overlap, until all end within `space`. False, and all
   /// are where they were, where that takes more `looks` at blocks than are left.
-  bool fit(std::vector<Interval>& intervals, std::uint64_t space, std::uint64_t& looks);
+  bool fit(std::vector<Interval>& intervals, std::uint64_t space, std::uint64_t& looks, From from);
 
  private:
   struct Edge {

@@ -1,6 +1,7 @@
 #include "tensorpager/plan/packing.h"
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
 #include <random>
 #include <utility>
@@ -114,12 +115,9 @@ template <typename Key>
 Order ordered_by(const std::vector<Interval>& intervals, Key key) {
   Order order(intervals.size());
   std::iota(order.begin(), order.end(), 0u);
-  std::ranges::stable_sort(order, std::ranges::greater(), [&](std::uint32_t i) { return key(intervals[i]); });
+  std::ranges::stable_sort(order, std::ranges::greater(),
+                           [&](std::uint32_t i) { return std::invoke(key, intervals[i]); });
   return order;
-}
-
-double area_of(const Interval& interval) {
-  return static_cast<double>(interval.bytes) * static_cast<double>(interval.release - interval.begin);
 }
 
 Order by_size(const std::vector<Interval>& intervals) {
@@ -158,7 +156,7 @@ void eject(std::vector<Interval>& intervals, std::uint32_t ops, std::uint64_t sp
   if (effort.looks <= kept) return;
   const std::uint64_t most = std::min(effort.looks - kept, kMostEjectionLooks);
   std::uint64_t left = most;
-  Ejection(intervals, ops).fit(intervals, space, left);
+  Ejection(intervals, ops).fit(intervals, space, left, Ejection::From::kWhereTheyAre);
   effort.looks -= most - left;
 }
 
@@ -181,7 +179,7 @@ std::uint64_t pack(std::vector<Interval>& intervals, const std::vector<Nanosecon
   packer.place(Order(packer.best_order()), Fit::kTightest);
   if (effort.many_orders) {
     packer.place(by_size(intervals), Fit::kTightest);
-    packer.place(ordered_by(intervals, area_of), Fit::kTightest);
+    packer.place(ordered_by(intervals, &Interval::area), Fit::kTightest);
   }
   if (effort.ejection && !packer.fits()) eject(intervals, ops, space, effort);
   if (top_of(intervals) > space) mend(packer, intervals, space, effort);
@@ -216,7 +214,7 @@ bool pack_over_transfers(std::vector<Interval>& intervals, const std::vector<Nan
   if (intervals.size() > kMostOverTransfers) return false;
   Packer packer(intervals, starts, space);
   Order order = by == PackingOrder::kSize   ? by_size(intervals)
-                : by == PackingOrder::kArea ? ordered_by(intervals, area_of)
+                : by == PackingOrder::kArea ? ordered_by(intervals, &Interval::area)
                                             : ordered_by(intervals, [](const Interval& i) { return -i.begin; });
   // What goes over the window's end, and what found no room, comes first.
   const auto first = [&](auto is_first) {

@@ -83,9 +83,7 @@ class Attempt {
   }
 
   /// One round's share of the effort is added to what is left.
-  void allow_packing(std::size_t intervals) {
-    effort_.looks += (techniques_.packing.looks + techniques_.packing.looks_each * intervals) / kFeedbackRounds;
-  }
+  void allow_packing(std::size_t intervals) { effort_.looks += looks_a_round(intervals); }
 
   /// By bytes alone, within `space`.
   std::vector<Interval> schedule(std::uint64_t space) const {
@@ -101,7 +99,7 @@ class Attempt {
       std::vector<Row> rows = make_rows(intervals, ops_, &ticket_of);
       wait_by_bytes(rows, ops_, space);
       const Timing timing = time_rows(rows, groundwork_.op_times, machine_);
-      if (techniques_.tails) expect_tails(intervals, rows, ticket_of, timing);
+      if (techniques_.tails) expect_tails(intervals, rows, ticket_of, timing, Tails::kUntilCopied);
       starts = timing.starts;
       if (timing.step >= best_step) continue;
       best_step = timing.step;
@@ -119,6 +117,7 @@ class Attempt {
       };
       interval.begin = interval.need - shortened(interval.need - interval.begin);
       interval.release = interval.end + shortened(interval.release - interval.end);
+      interval.copied = interval.end + shortened(interval.copied - interval.end);
     }
     return pack(intervals, groundwork_.starts, groundwork_.space(), effort_);
   }
@@ -131,7 +130,9 @@ class Attempt {
       if (!pack_over_transfers(intervals, groundwork_.starts, groundwork_.space(), by, effort_)) continue;
       fits = true;
       delay_page_ins(intervals, ops_);
-      found.offer(finish(std::move(intervals)));
+      Candidate done = finish(std::move(intervals));
+      place_again_over_transfers(scheduled, done, by, found);
+      found.offer(std::move(done));
     }
     return fits;
   }
@@ -167,35 +168,47 @@ class Attempt {
   Candidate settle(Candidate best, std::uint64_t looks) const {
     if (!techniques_.packing.ejection || best.intervals.empty() || best.intervals.size() > kMostSettled) return best;
     const std::uint64_t granule = groundwork_.problem.trace.granule.count();
-    std::vector<Interval> intervals = charged(best);
+    std::vector<Interval> intervals = with_tails(best, Tails::kUntilWaits);
     looks = std::min<std::uint64_t>(looks, kLooksAPair * intervals.size() * intervals.size());
     Ejection ejection(intervals, ops_);
     std::uint64_t low = most_taken(intervals, ops_);
     const std::uint64_t enough = std::max(low / kEnoughSettled, 2 * granule);
     std::uint64_t top = top_of(intervals);
     double best_cost = cost_of(best);
+    const auto may_take = [&](const Candidate& settled) {
+      const double cost = cost_of(settled);
+      if (cost > best_cost) return false;
+      best_cost = cost;
+      return true;
+    };
     while (looks > intervals.size() && top > low + enough) {
       const std::uint64_t target = low + (top - low) / 2 / granule * granule;
-      std::uint64_t share = looks / 4;
-      looks -= share;
-      std::optional<Candidate> settled;
-      if (ejection.fit(intervals, target, share)) settled = finish(intervals);
-      looks += share;
-      const double cost = settled ? cost_of(*settled) : 0;
-      if (settled && cost <= best_cost) {
-        best = std::move(*settled);
-        best_cost = cost;
-        top = top_of(intervals);
-      } else {
-        low = target;
+      bool is_better = false;
+      for (const auto from : {Ejection::From::kWhereTheyAre, Ejection::From::kNowhere}) {
+        std::vector<Interval> moved = intervals;
+        std::uint64_t share = looks / 4;
+        looks -= share;
+        const bool fits = ejection.fit(moved, target, share, from);
+        looks += share;
+        if (!fits) continue;
+        Candidate settled = finish(moved);
+        is_better = may_take(settled);
+        if (!is_better) continue;
+        best = std::move(settled);
+        intervals = std::move(moved);
+        break;
       }
+      if (is_better)
+        top = top_of(intervals);
+      else
+        low = target;
     }
     return best;
   }
 
   /// In the unit of its step: the time, and for what of the space it wastes.
   double cost_of(const Candidate& candidate) const {
-    const std::vector<Interval> intervals = charged(candidate);
+    const std::vector<Interval> intervals = with_tails(candidate, Tails::kUntilWaits);
     const auto taken = static_cast<double>(most_taken(intervals, ops_));
     const double waste = taken > 0 ? static_cast<double>(top_of(intervals)) / taken - 1 : 0;
     return static_cast<double>(candidate.step.count()) * (1 + waste * kTimeForWaste);
@@ -228,12 +241,37 @@ class Attempt {
            time_rows(rows, groundwork_.op_times, groundwork_.problem.machine).step;
   }
 
-  /// Over the time for which they are charged.
-  std::vector<Interval> charged(const Candidate& candidate) const {
+  std::uint64_t looks_a_round(std::size_t intervals) const {
+    return (techniques_.packing.looks + techniques_.packing.looks_each * intervals) / kFeedbackRounds;
+  }
+
+  /// With the tails that page-outs have where they are placed: bytes alone foretell others. It has an effort of its
+  /// own, for where the first plan fits the next matters more.
+  void place_again_over_transfers(std::vector<Interval> intervals, const Candidate& placed, PackingOrder by,
+                                  Candidates& found) const {
+    const std::vector<Interval> seen = with_tails(placed, Tails::kUntilCopied);
+    for (std::size_t i = 0; i < intervals.size(); ++i) {
+      Interval& interval = intervals[i];
+      const auto seen_after_end = [&](std::int64_t op) {
+        return std::min(interval.end + op - seen[i].end, std::max(interval.end, interval.begin + ops_));
+      };
+      interval.release = seen_after_end(seen[i].release);
+      interval.copied = seen_after_end(seen[i].copied);
+    }
+    PackingEffort effort = techniques_.packing;
+    effort.looks = looks_a_round(intervals.size());
+    if (!pack_over_transfers(intervals, groundwork_.starts, groundwork_.space(), by, effort)) return;
+    delay_page_ins(intervals, ops_);
+    found.offer(finish(std::move(intervals)));
+  }
+
+  /// As its waits by offsets and its own times say.
+  std::vector<Interval> with_tails(const Candidate& candidate, Tails until) const {
     std::vector<Interval> intervals = candidate.intervals;
     std::vector<std::uint32_t> ticket_of;
     (void)make_rows(intervals, ops_, &ticket_of);
-    extend_to_waits(intervals, candidate.rows, ticket_of, ops_);
+    expect_tails(intervals, candidate.rows, ticket_of, time_rows(candidate.rows, groundwork_.op_times, machine_),
+                 until);
     return intervals;
   }
 

@@ -3,14 +3,15 @@
 //
 // How a plan is followed, by op index alone. At op e:
 //   1. rows with begin = e, in the order of the table: the block is taken. `wait` names a page-out that must be done
-//      before, and so all older ones: a page-in is submitted at once and waits for it in its queue, else compute waits;
+//      before, and so all older ones: a page-in is submitted at once and waits for it in its queue, else compute waits.
+//      Compute is sure of what a page-in waited for, or one before it, once it has waited for that page-in;
 //   2. compute waits for the page-ins of rows with need = e; the op runs;
 //   3. rows with end = e + 1 leave: page-outs are submitted in the order of their tickets, other blocks are free at
 //   once.
-// The block of a page-out is charged until a row's wait covers it. Page-outs and page-ins are two queues, each in
-// order; a page-in also starts no earlier than the last page-out of its own storage is done. After the last op comes op
-// 0 again: rows that leave by the boundary continue in those that come from it, at the same offset. Plans that share a
-// boundary table (boundary.h) may follow each other.
+// The block of a page-out is charged until a row's wait covers it, the queue's or compute's. Page-outs and page-ins are
+// two queues, each in order; a page-in also starts no earlier than the last page-out of its own storage is done. After
+// the last op comes op 0 again: rows that leave by the boundary continue in those that come from it, at the same
+// offset. Plans that share a boundary table (boundary.h) may follow each other.
 #pragma once
 
 #include <chrono>

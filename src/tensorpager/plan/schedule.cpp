@@ -161,54 +161,53 @@ void wait_by_offsets(std::vector<Row>& rows, std::uint32_t ops) {
     const Row& row = instances.row(instance);
     last.set(row.offset, row.bytes.count(), instance + 1);
   };
-  std::size_t waited = 0;  // instance up to which all are done, counted from 1
+  // Instances up to which all are done, counted from 1: when the page-in begins that is submitted next, and when the op
+  // runs that comes next. Compute knows of what page-ins waited for once it has waited for them.
+  std::size_t done_for_page_ins = 0;
+  std::size_t done_for_compute = 0;
+  std::vector<std::size_t> done_by_need(ops + 1);
   for (std::size_t window = 0; window < 2; ++window) {
+    std::uint32_t op = 0;
+    const auto compute_until = [&](std::uint32_t next) {
+      for (; op < next; ++op) done_for_compute = std::max(done_for_compute, done_by_need[op]);
+    };
     for (Row& row : rows) {
       instances.submit_until(window, row.begin, submit);
+      compute_until(row.begin);
       row.wait = 0;
       if (row.fill == Fill::kBoundary) continue;
       const std::size_t newest = last.newest(row.offset, row.bytes.count()).value_or(0);
-      if (newest <= waited) continue;
-      waited = newest;
-      row.wait = instances.ticket(newest - 1);
+      done_for_page_ins = std::max(done_for_page_ins, done_for_compute);
+      std::size_t& done = row.fill == Fill::kPageIn ? done_for_page_ins : done_for_compute;
+      if (newest > done) {
+        done = newest;
+        row.wait = instances.ticket(newest - 1);
+      }
+      if (row.fill == Fill::kPageIn) done_by_need[row.need] = std::max(done_by_need[row.need], done_for_page_ins);
     }
     instances.submit_until(window, ops, submit);
+    compute_until(ops + 1);
   }
 }
 
 void expect_tails(std::vector<Interval>& intervals, const std::vector<Row>& rows,
-                  const std::vector<std::uint32_t>& ticket_of, const Timing& timing) {
+                  const std::vector<std::uint32_t>& ticket_of, const Timing& timing, Tails until) {
   const auto ops = static_cast<std::int64_t>(timing.starts.size()) - 1;
   const std::vector<std::uint32_t> waited = release_ops(rows, static_cast<std::uint32_t>(ops));
   const std::vector<std::uint32_t> page_outs = page_outs_of(rows);
   for (std::size_t i = 0; i < intervals.size(); ++i) {
     Interval& interval = intervals[i];
-    interval.release = interval.end;
+    interval.release = interval.copied = interval.end;
     if (ticket_of[i] == 0) continue;
     const std::size_t ticket = ticket_of[i] - 1;
-    Nanoseconds done = timing.page_out_ends[ticket];
-    std::int64_t op = 0;
-    if (timing.step > Nanoseconds(0)) {
-      op = done / timing.step * ops;
-      done %= timing.step;
-    }
-    op += std::ranges::lower_bound(timing.starts.begin(), timing.starts.end() - 1, done) - timing.starts.begin();
     const std::int64_t left = rows[page_outs[ticket]].end;
-    const std::int64_t tail = std::max<std::int64_t>(0, std::min<std::int64_t>(op, waited[ticket]) - left);
-    interval.release = std::min(interval.end + tail, std::max(interval.end, interval.begin + ops));
-  }
-}
-
-void extend_to_waits(std::vector<Interval>& intervals, const std::vector<Row>& rows,
-                     const std::vector<std::uint32_t>& ticket_of, std::uint32_t ops) {
-  const std::vector<std::uint32_t> waited = release_ops(rows, ops);
-  const std::vector<std::uint32_t> page_outs = page_outs_of(rows);
-  for (std::size_t i = 0; i < intervals.size(); ++i) {
-    Interval& interval = intervals[i];
-    interval.release = interval.end;
-    if (ticket_of[i] == 0) continue;
-    const std::size_t ticket = ticket_of[i] - 1;
-    interval.release += std::int64_t{waited[ticket]} - rows[page_outs[ticket]].end;
+    const std::int64_t until_copied = std::max<std::int64_t>(0, timing.op_after(timing.page_out_ends[ticket]) - left);
+    const std::int64_t until_waited = waited[ticket] - left;
+    const std::int64_t last = std::max(interval.end, interval.begin + ops);
+    interval.copied = std::min(interval.end + until_copied, last);
+    interval.release = until == Tails::kUntilWaits
+                           ? interval.end + until_waited
+                           : std::min(interval.end + std::min(until_copied, until_waited), last);
   }
 }
 

@@ -28,16 +28,17 @@ void delay_page_ins(std::vector<Interval>& intervals, std::uint32_t ops);
 /// oldest page-outs. Also a table whose bytes never fit is answered; what it lacks cannot be waited for.
 void wait_by_bytes(std::vector<Row>& rows, std::uint32_t ops, std::uint64_t space);
 
-/// Sets the waits of rows by offsets: each waits for the newest page-out whose block its own overlaps.
+/// Sets the waits of rows by offsets: each waits for the newest page-out whose block its own overlaps, unless it is
+/// known to be done by then.
 void wait_by_offsets(std::vector<Row>& rows, std::uint32_t ops);
 
-/// Sets `release` of what pages out: the first op that starts after its copy is done, or its wait where that is
-/// earlier. `rows` have waits and were timed.
-void expect_tails(std::vector<Interval>& intervals, const std::vector<Row>& rows,
-                  const std::vector<std::uint32_t>& ticket_of, const Timing& timing);
+/// How long a page-out takes its block: until the first row waits for it, be it in the queue of page-ins; or only until
+/// its copy is done, where that is earlier, for who takes the block then waits for nothing.
+enum class Tails : std::uint8_t { kUntilWaits, kUntilCopied };
 
-/// Sets `release` of what pages out to its wait: until then it is charged. Of intervals that have `rows` with waits.
-void extend_to_waits(std::vector<Interval>& intervals, const std::vector<Row>& rows,
-                     const std::vector<std::uint32_t>& ticket_of, std::uint32_t ops);
+/// Sets `release` of what pages out to that, and `copied` to the first op that starts after its copy is done. `rows`
+/// have waits and were timed.
+void expect_tails(std::vector<Interval>& intervals, const std::vector<Row>& rows,
+                  const std::vector<std::uint32_t>& ticket_of, const Timing& timing, Tails until);
 
 }  // namespace tensorpager::plan

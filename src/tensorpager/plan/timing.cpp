@@ -108,6 +108,16 @@ Timing time_rows(const std::vector<Row>& rows, const std::vector<Nanoseconds>& o
   return timing;
 }
 
+std::int64_t Timing::op_after(Nanoseconds time) const {
+  const auto ops = static_cast<std::int64_t>(starts.size()) - 1;
+  std::int64_t op = 0;
+  if (step > Nanoseconds(0)) {
+    op = time / step * ops;
+    time %= step;
+  }
+  return op + (std::ranges::lower_bound(starts.begin(), starts.end() - 1, time) - starts.begin());
+}
+
 std::vector<std::uint32_t> release_ops(const std::vector<Row>& rows, std::uint32_t ops) {
   const std::vector<std::uint32_t> page_outs = page_outs_of(rows);
   std::vector<std::uint32_t> released;

@@ -18,6 +18,9 @@ struct Timing {
   Nanoseconds step{0};
   std::vector<Nanoseconds> starts;         // of each op, from the window's begin; then the window's end
   std::vector<Nanoseconds> page_out_ends;  // by ticket - 1, from the same begin; may lie in the next window
+
+  /// The first op that starts then or later, counted on into the next windows.
+  std::int64_t op_after(Nanoseconds time) const;
 };
 
 /// The last of three windows: the first begins with idle links, and by the third their backlog repeats.

@@ -1,5 +1,6 @@
 #include "tensorpager/plan/validator.h"
 
+#include <algorithm>
 #include <deque>
 #include <map>
 
@@ -33,9 +34,11 @@ class Walk {
       next_row_ = 0;
       for (op_ = 0; op_ < plan_.ops; ++op_) {
         begin_rows();
+        note_arrivals();
         run_op();
         end_rows();
       }
+      note_arrivals();
     }
     return violations_;
   }
@@ -57,6 +60,7 @@ class Walk {
     std::uint64_t offset;
     std::uint64_t bytes;
     std::size_t row;
+    std::uint64_t number;  // of all that were submitted, from 1
   };
 
   std::uint64_t charged(base::Bytes bytes) const { return base::round_up(bytes, trace_.granule).count(); }
@@ -104,25 +108,49 @@ class Walk {
       storages_[i] = {.place = Place::kBelow, .alive = true, .copy = true};
   }
 
-  void wait_for(std::uint32_t ticket) {
+  /// For the newest page-out with that ticket, and all that are older.
+  void wait_for(std::uint32_t ticket, bool in_queue) {
     if (ticket > ticket_rows_.size())
       return wrong(op_, "waits for ticket " + std::to_string(ticket) + ", which no page-out has");
-    // The newest with that ticket, and all that are older.
     const std::size_t row = ticket_rows_[ticket - 1];
-    std::size_t count = under_way_.size();
-    while (count > 0 && under_way_[count - 1].row != row) --count;
-    for (; count > 0; --count) {
-      const PageOut& oldest = under_way_.front();
-      blocks_.erase(oldest.offset);
-      charged_ -= oldest.bytes;
-      under_way_.pop_front();
+    const auto newest = std::find_if(under_way_.rbegin(), under_way_.rend(),
+                                     [&](const PageOut& page_out) { return page_out.row == row; });
+    if (newest == under_way_.rend()) return;
+    if (in_queue)
+      done_for_page_ins_ = std::max(done_for_page_ins_, newest->number);
+    else
+      note_done(newest->number);
+    release();
+  }
+
+  /// Compute knows that page-outs up to this number are done.
+  void note_done(std::uint64_t number) {
+    done_for_page_ins_ = std::max(done_for_page_ins_, number);
+    release();
+    while (!under_way_.empty() && under_way_.front().number <= number) under_way_.pop_front();
+  }
+
+  /// What somebody waited for is charged no longer.
+  void release() {
+    for (const PageOut& page_out : under_way_) {
+      if (page_out.number <= released_ || page_out.number > done_for_page_ins_) continue;
+      blocks_.erase(page_out.offset);
+      charged_ -= page_out.bytes;
     }
+    released_ = std::max(released_, done_for_page_ins_);
+  }
+
+  void note_arrivals() {
+    const auto arrivals = done_by_need_.find(op_);
+    if (arrivals != done_by_need_.end()) note_done(arrivals->second);
   }
 
   void begin_rows() {
     for (; next_row_ < plan_.rows.size() && plan_.rows[next_row_].begin == op_; ++next_row_) {
       const Row& row = plan_.rows[next_row_];
-      if (row.wait != 0) wait_for(row.wait);
+      const bool pages_in = row.fill == Fill::kPageIn;
+      if (row.wait != 0) wait_for(row.wait, pages_in);
+      if (pages_in) done_by_need_[row.need] = std::max(done_by_need_[row.need], done_for_page_ins_);
       if (row.fill == Fill::kBoundary && window_ > 0) {
         resume(row);
         continue;
@@ -149,10 +177,20 @@ class Walk {
     if (other != blocks_.begin() && std::prev(other)->second.end > row.offset) --other;
     if (other != blocks_.end() && other->first < end)
       wrong(op_, name(row) + " takes the block of " + other->second.what);
+    if (row.fill == Fill::kBorn) check_copies(row, end);
     blocks_.emplace(row.offset, Block{end, name(row)});
     charged_ += row.bytes.count();
     if (charged_ + plan_.slab.count() > plan_.budget.count())
       wrong(op_, std::to_string(charged_ + plan_.slab.count() - plan_.budget.count()) + " bytes over the budget");
+  }
+
+  /// What compute writes is not read by a copy any more.
+  void check_copies(const Row& row, std::uint64_t end) {
+    for (const PageOut& page_out : under_way_) {
+      if (page_out.number <= released_ && page_out.offset < end && row.offset < page_out.offset + page_out.bytes)
+        wrong(op_, name(row) + " takes bytes of " + name(plan_.rows[page_out.row]) +
+                       " that are still paged out: page-ins waited for it, compute did not");
+    }
   }
 
   void resume(const Row& row) {
@@ -199,7 +237,7 @@ class Walk {
       const Row& row = plan_.rows[i];
       if (row.end != op_ + 1) continue;
       if (row.leave == Leave::kPageOut)
-        under_way_.push_back({row.offset, row.bytes.count(), i});
+        under_way_.push_back({row.offset, row.bytes.count(), i, ++submitted_});
       else if (row.leave != Leave::kBoundary)
         give_back(row);
       if (row.storage != kTemporary) leave(row);
@@ -237,7 +275,12 @@ class Walk {
   const Plan& plan_;
   std::vector<Storage> storages_;
   std::map<std::uint64_t, Block> blocks_;  // by offset: resident, or page-outs not waited for
-  std::deque<PageOut> under_way_;          // oldest first
+  std::deque<PageOut> under_way_;          // not known to be done by compute; oldest first
+  std::map<std::uint32_t, std::uint64_t>
+      done_by_need_;  // page-outs that compute knows to be done, once it waited there
+  std::uint64_t submitted_ = 0;
+  std::uint64_t done_for_page_ins_ = 0;  // of those
+  std::uint64_t released_ = 0;           // of those: charged no longer
   std::map<std::uint32_t, std::vector<std::size_t>> by_end_;
   std::vector<std::size_t> ticket_rows_;
   std::uint64_t charged_ = 0;

@@ -1,7 +1,6 @@
 #include "tensorpager/sim/simulator.h"
 
 #include <algorithm>
-#include <deque>
 #include <unordered_map>
 #include <utility>
 
@@ -100,6 +99,7 @@ class VirtualMachine {
   struct PageOut {
     std::uint32_t row;
     Nanoseconds done;
+    bool is_charged = true;
   };
 
   void stall_until(Nanoseconds time, const Action& action, Stall::Cause cause) {
@@ -134,22 +134,21 @@ class VirtualMachine {
         outcome_.measured.page_out += row.bytes;
         owed_ += machine_.out.handling;
         below_from_[row.storage] = out_.submit(row.bytes, clock_);
-        under_way_.push_back({action.row, below_from_[row.storage]});
+        page_outs_.push_back({action.row, below_from_[row.storage]});
         return;
     }
   }
 
   /// For the newest page-out of a row, and all before it. In the first window it may not have been submitted at all.
   void wait(const Action& action, std::uint32_t page_out) {
-    const auto newest = std::find_if(under_way_.rbegin(), under_way_.rend(),
+    const auto newest = std::find_if(page_outs_.rbegin(), page_outs_.rend(),
                                      [&](const PageOut& candidate) { return candidate.row == page_out; });
-    block_free_from_ = newest == under_way_.rend() ? Nanoseconds(0) : newest->done;
-    if (newest == under_way_.rend()) return;
+    block_free_from_ = newest == page_outs_.rend() ? Nanoseconds(0) : newest->done;
+    if (newest == page_outs_.rend()) return;
     if (plan_.rows[action.row].fill != Fill::kPageIn) stall_until(newest->done, action, Stall::Cause::kPageOut);
-    const auto count = under_way_.rend() - newest;
-    for (auto i = count; i > 0; --i) {
-      charged_ -= plan_.rows[under_way_.front().row].bytes;
-      under_way_.pop_front();
+    for (auto charged = newest; charged != page_outs_.rend() && charged->is_charged; ++charged) {
+      charged_ -= plan_.rows[charged->row].bytes;
+      charged->is_charged = false;
     }
   }
 
@@ -180,7 +179,7 @@ class VirtualMachine {
   std::unordered_map<std::uint32_t, std::uint32_t> row_of_ticket_;
   std::unordered_map<std::uint32_t, Nanoseconds> arrives_;  // by row
   std::unordered_map<StorageId, Nanoseconds> below_from_;
-  std::deque<PageOut> under_way_;  // not waited for; oldest first
+  std::vector<PageOut> page_outs_;  // oldest first
   Outcome outcome_;
 };
 
