@@ -4,6 +4,13 @@
 #include <iterator>
 
 namespace tensorpager::plan {
+namespace {
+
+/// A page-in that waits in its queue mostly comes in time all the same, and compute that waits never does: what a wait
+/// counts there is this part.
+constexpr int kHarmlessInQueue = 4;
+
+}  // namespace
 
 PlacedBlocks::Stretch PlacedBlocks::stretch(std::int64_t begin, std::int64_t end) const {
   return {static_cast<std::uint32_t>(begin), static_cast<std::uint32_t>(std::min<std::int64_t>(end - begin, ops()))};
@@ -35,12 +42,20 @@ void PlacedBlocks::retire(std::int64_t op) {
 std::size_t PlacedBlocks::find_met(Stretch taken) {
   looks_ += taken_.size();
   met_.resize(taken_.size());
-  std::size_t count = 0;
-  for (std::uint32_t i = 0; i < taken_.size(); ++i) {
-    met_[count] = i;
-    count += meet(taken, taken_[i]) ? 1 : 0;  // without a branch: which ones meet is hard to foretell
+  // The same as `meet`. All that the loop needs is in registers: what it writes could be anything else.
+  const std::uint32_t ops = this->ops();
+  const auto count = static_cast<std::uint32_t>(taken_.size());
+  const Stretch* const blocks = taken_.data();
+  std::uint32_t* met = met_.data();
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const Stretch block = blocks[i];
+    const std::uint32_t apart = block.begin - taken.begin;
+    const std::uint32_t after = apart + (block.begin < taken.begin ? ops : 0);
+    *met = i;
+    // Without a branch: which ones meet is hard to foretell.
+    met += static_cast<std::uint32_t>(after < taken.length) | static_cast<std::uint32_t>(ops - after < block.length);
   }
-  return count;
+  return static_cast<std::size_t>(met - met_.data());
 }
 
 std::uint64_t PlacedBlocks::find(const Interval& interval, Fit fit) {
@@ -72,7 +87,9 @@ Nanoseconds PlacedBlocks::delay(const Block& first, const Block& then) const {
   const std::uint32_t released = (first.taken.begin + first.taken.length) % ops();
   const std::uint32_t between = distance(first.resident.begin, then.taken.begin);
   if (between >= distance(first.resident.begin, released) && first.taken.length < ops()) return Nanoseconds(0);
-  return time_between(then.taken.begin, released);
+  const Nanoseconds wait = time_between(then.taken.begin, released);
+  const bool in_queue = then.resident.begin != then.taken.begin;
+  return in_queue ? wait / kHarmlessInQueue : wait;
 }
 
 std::uint64_t PlacedBlocks::find_over_transfers(const Interval& interval, std::uint64_t space) {
