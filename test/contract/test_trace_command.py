@@ -1,5 +1,6 @@
 """`tensorpager trace` and `machine`: what they write, what the other verbs make of it, and how they say no."""
 
+import re
 import sys
 
 import pytest
@@ -90,6 +91,9 @@ def test_only_the_first_process_writes_and_its_exit_code_is_kept(tmp_path):
         (["machine", "m40-12g", "--measure"], "not both"),
         (["machine", "-o", "a.machine"], "nothing to write to a.machine"),
         (["machine", "--measure", "--spill", "/no/such"], "/no/such"),
+        (["machine", "m40-12g", "--scale", "a.trace", "b.trace"], "write --measure"),
+        (["machine", "--measure", "--scale", "/no/such.trace", "b.trace"], "/no/such.trace"),
+        (["machine", "--measure", "--scale", "a.trace"], "--scale"),
     ],
 )
 def test_wrong_usage_is_one_line(tmp_path, arguments, text):
@@ -106,6 +110,16 @@ def test_measured_machine_is_one_to_plan_for(traced, tmp_path):
     arguments = ("--budget", "50%", "--machine", "./here.machine", "-o", "step.plan")
     planned = run_command("plan", folder / "step.trace", *arguments, cwd=tmp_path)
     assert planned.returncode == 0 and "overhead" in planned.stdout
+
+
+def test_measured_machine_compares_its_ops_with_anothers(traced, tmp_path):
+    folder, _ = traced
+    trace = (folder / "step.trace").read_text()
+    slower = re.sub(r" ns=(\d+)", lambda time: f" ns={2 * int(time[1])}", trace)
+    (tmp_path / "here.trace").write_text(slower)
+    traces = (folder / "step.trace", "here.trace")
+    done = run_command("machine", "--measure", "--spill", "ram", "--scale", *traces, cwd=tmp_path)
+    assert done.returncode == 0 and "measured scale=2\n" in done.stdout
 
 
 def test_named_machines_are_listed_and_printed_as_files(tmp_path):

@@ -61,6 +61,18 @@ TEST(Machine, TimesOpsByTheirWorkElseAsMeasured) {
   EXPECT_EQ(Machine().time_of({.time = 800ns, .flops = 9}), 800ns);
 }
 
+TEST(Machine, ComparesTwoTracesOfOneWindow) {
+  const trace::Trace there{.ops = {{.name = "a", .time = 10ns}, {.name = "b", .time = 30ns}}};
+  trace::Trace here = there;
+  here.ops[1].time = 90ns;
+  EXPECT_DOUBLE_EQ(time_scale_between(there, here), 2.5);
+  here.ops[0].name = "c";
+  EXPECT_THROW(time_scale_between(there, here), InvalidArgument);
+  here.ops.pop_back();
+  EXPECT_THROW(time_scale_between(there, here), InvalidArgument);
+  EXPECT_THROW(time_scale_between(there, {.ops = {{.name = "a"}, {.name = "b"}}}), InvalidArgument) << "no times";
+}
+
 TEST(Machine, NamedOnesHaveTheirStatedRates) {
   const Machine h200 = named_machine("h200-141g");
   EXPECT_EQ(h200.memory, 141_GiB);

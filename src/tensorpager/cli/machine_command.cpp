@@ -3,6 +3,8 @@
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "tensorpager/base/config.h"
 #include "tensorpager/base/errors.h"
@@ -10,12 +12,14 @@
 #include "tensorpager/cli/command.h"
 #include "tensorpager/cli/machine_measure.h"
 #include "tensorpager/plan/machine_io.h"
+#include "tensorpager/trace/trace_io.h"
 
 namespace tensorpager::cli {
 namespace {
 
 struct MachineOptions {
   std::string name, output, spill;
+  std::vector<std::string> scale;  // traces: of another machine, and of this one
   bool measure = false;
 };
 
@@ -29,19 +33,26 @@ void print_names() {
 
 plan::Machine measure(const MachineOptions& options) {
   const std::string spill = options.spill.empty() ? base::read_config(&std::getenv).spill : options.spill;
-  const Measured measured = measure_machine(spill.empty() ? base::default_spill_directory(&std::getenv) : spill);
+  double time_scale = 1;
+  if (!options.scale.empty())
+    time_scale =
+        plan::time_scale_between(trace::read_trace_file(options.scale[0]), trace::read_trace_file(options.scale[1]));
+  Measured measured = measure_machine(spill.empty() ? base::default_spill_directory(&std::getenv) : spill);
   std::fprintf(
       stderr,
       "tensorpager: %s: out %.2f GB/s, latency %.0f us; in %.2f GB/s, latency %.0f us; copies in memory %.2f GB/s\n",
       measured.tier.c_str(), measured.machine.out.fastest() / 1e9,
       static_cast<double>(measured.machine.out.latency.count()) / 1e3, measured.machine.in.fastest() / 1e9,
       static_cast<double>(measured.machine.in.latency.count()) / 1e3, measured.copy_rate / 1e9);
+  measured.machine.time_scale = time_scale;
   return measured.machine;
 }
 
 void show(const MachineOptions& options) {
   if (options.measure && !options.name.empty())
     throw base::InvalidArgument("write --measure or the name of a machine, not both");
+  if (!options.measure && !options.scale.empty())
+    throw base::InvalidArgument("--scale is for a machine that is measured: write --measure");
   if (!options.measure && options.name.empty()) {
     if (!options.output.empty())
       throw base::InvalidArgument("nothing to write to " + options.output +
@@ -65,6 +76,11 @@ void add_machine_command(CLI::App& app, const Program&) {
   verb->add_flag("--measure", options->measure, "Time this machine's page-outs and page-ins, for a few seconds");
   verb->add_option("--spill", options->spill,
                    "Where they go: a directory (default: the temporary directory), or ram [TENSORPAGER_SPILL]");
+  verb->add_option("--scale", options->scale,
+                   "Two traces of one window, recorded on another machine and on this one: plans made for this machine "
+                   "from traces of the other take its op times times what this one takes of them")
+      ->expected(2)
+      ->type_name("THERE HERE");
   verb->add_option("-o,--output", options->output, "Write the machine file there");
   verb->footer("Example:\n  tensorpager machine --measure -o here.machine");
   verb->callback([options] { show(*options); });

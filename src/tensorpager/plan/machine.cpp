@@ -75,6 +75,23 @@ Nanoseconds Machine::time_of(const trace::Op& op) const {
   return nanoseconds_of(std::max(arithmetic, static_cast<double>(op.moved.count()) / byte_rate)) + launch;
 }
 
+double time_scale_between(const trace::Trace& there, const trace::Trace& here) {
+  if (there.ops.size() != here.ops.size())
+    throw base::InvalidArgument("one trace has " + std::to_string(there.ops.size()) + " ops and the other " +
+                                std::to_string(here.ops.size()) + ": write two traces of the same window");
+  std::chrono::duration<double> all_there{}, all_here{};
+  for (std::size_t op = 0; op < there.ops.size(); ++op) {
+    if (there.ops[op].name != here.ops[op].name)
+      throw base::InvalidArgument("op " + std::to_string(op) + " is " + there.ops[op].name + " in one trace and " +
+                                  here.ops[op].name + " in the other: write two traces of the same window");
+    all_there += there.ops[op].time;
+    all_here += here.ops[op].time;
+  }
+  if (all_there.count() <= 0 || all_here.count() <= 0)
+    throw base::InvalidArgument("the ops of one of the traces took no time: record it with `tensorpager trace`");
+  return all_here / all_there;
+}
+
 Machine with_link_share(const Machine& machine, double share) {
   Machine slower = machine;
   for (Link* link : {&slower.out, &slower.in}) {

@@ -42,6 +42,10 @@ struct Machine {
   Nanoseconds time_of(const trace::Op& op) const;
 };
 
+/// What op times recorded `there` are multiplied by to be those `here`, all together. Two traces of one window; throws
+/// InvalidArgument where their ops are not the same, or have no times.
+double time_scale_between(const trace::Trace& there, const trace::Trace& here);
+
 /// The machine with its links at `share` of their rates.
 Machine with_link_share(const Machine& machine, double share);
 
