@@ -34,9 +34,10 @@ void print_names() {
 plan::Machine measure(const MachineOptions& options) {
   const std::string spill = options.spill.empty() ? base::read_config(&std::getenv).spill : options.spill;
   double time_scale = 1;
-  if (!options.scale.empty())
-    time_scale =
-        plan::time_scale_between(trace::read_trace_file(options.scale[0]), trace::read_trace_file(options.scale[1]));
+  if (!options.scale.empty()) {
+    const trace::Trace there = trace::read_trace_file(options.scale[0]);
+    time_scale = plan::time_scale_between(there, trace::read_trace_file(options.scale[1]));
+  }
   Measured measured = measure_machine(spill.empty() ? base::default_spill_directory(&std::getenv) : spill);
   std::fprintf(
       stderr,
