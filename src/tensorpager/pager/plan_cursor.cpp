@@ -5,6 +5,7 @@
 
 namespace tensorpager::pager {
 
+using plan::Agenda;
 using plan::Fill;
 using plan::Leave;
 using plan::OpSignature;
@@ -32,6 +33,7 @@ void PlanCursor::bind(StorageId storage, Block& block) {
 
 void PlanCursor::begin_here() {
   forget_until(forgotten_ + page_outs_.size());
+  before_ = Agenda::Before::kOther;
   windows_ = followed_ = misses_ = 0;
   is_new_ = true;
 }
@@ -198,6 +200,7 @@ void PlanCursor::leave(std::vector<Action>& actions) {
   const std::uint64_t count = forgotten_ + page_outs_.size();
   queue_until(count, actions);
   forget_until(count);
+  before_ = Agenda::Before::kOther;
   lost_.clear();
   missed_.reset();
   silent_.reset();
@@ -271,6 +274,7 @@ void PlanCursor::end_rows(std::vector<Action>& actions) {
   forget_until(done_by_need_.back());
   position_ = 0;
   ++windows_;
+  before_ = Agenda::Before::kSame;
   // Each is awaited within a window, but where ops were left out.
   while (!page_outs_.empty() && page_outs_.front().window + 2 < windows_) {
     queue_until(forgotten_ + 1, actions);

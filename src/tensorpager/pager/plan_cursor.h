@@ -45,10 +45,10 @@ class PlanCursor final : public ActionSource {
   base::Bytes planned_space() const override { return agenda_->plan().top(); }
   std::optional<std::uint64_t> next_use(const Block& block) const override;
   std::optional<base::Bytes> planned_at_begin() const override {
-    return in_op_ ? agenda_->planned_at_begin(position_) : std::nullopt;
+    return in_op_ ? agenda_->planned_at_begin(position_, before_) : std::nullopt;
   }
   std::optional<base::Bytes> planned_at_end() const override {
-    return in_op_ && !is_another() ? agenda_->planned_at_end(position_) : std::nullopt;
+    return in_op_ && !is_another() ? agenda_->planned_at_end(position_, before_) : std::nullopt;
   }
   std::uint64_t followed_ops() const override { return followed_; }
   std::uint64_t misses() const override { return misses_; }
@@ -124,6 +124,7 @@ class PlanCursor final : public ActionSource {
   std::vector<plan::StorageId> lost_;        // since the last op began: their blocks died, the trace has them alive
   std::optional<plan::OpSignature> missed_;  // the op before, if it was not expected
   std::optional<plan::OpSignature> silent_;  // an op that may be none of the plan: it has made nothing so far
+  plan::Agenda::Before before_ = plan::Agenda::Before::kOther;
   std::uint32_t position_ = 0;
   std::uint64_t windows_ = 0;
   std::uint64_t followed_ = 0;

@@ -1,7 +1,6 @@
 #include "tensorpager/pager/plan_switch.h"
 
 #include <algorithm>
-#include <numeric>
 
 namespace tensorpager::pager {
 
@@ -16,10 +15,12 @@ std::uint32_t alike(const Agenda& one, const Agenda& other) {
   return ops;
 }
 
+/// Windows that are remembered: a program that evaluates less often than that is a surprise each time.
+constexpr std::size_t kRemembered = 512;
+
 }  // namespace
 
-PlanSwitch::PlanSwitch(const std::vector<std::shared_ptr<const Agenda>>& agendas) : after_(agendas.size()) {
-  std::iota(after_.begin(), after_.end(), 0);
+PlanSwitch::PlanSwitch(const std::vector<std::shared_ptr<const Agenda>>& agendas) {
   for (const auto& agenda : agendas) {
     cursors_.push_back(std::make_unique<PlanCursor>(agenda));
     auto& row = alike_.emplace_back();
@@ -31,9 +32,37 @@ void PlanSwitch::begin_here() {
   for (const auto& cursor : cursors_) cursor->begin_here();
 }
 
+void PlanSwitch::start_after(std::size_t i) {
+  active_ = i;
+  ended_ = {i};
+}
+
+void PlanSwitch::note_ended(std::size_t i) {
+  ended_.push_back(i);
+  if (ended_.size() > kRemembered) ended_.pop_front();
+}
+
+/// What came most often after the longest row of windows that has come before just as it came last; of several the
+/// newest.
+std::size_t PlanSwitch::likely_next() const {
+  std::size_t likely = active_;
+  std::size_t longest = 0;
+  std::vector<std::size_t> times(cursors_.size());
+  for (std::size_t end = ended_.size(); end-- > std::max<std::size_t>(longest, 1);) {  // `end` is what came next
+    std::size_t length = 0;
+    while (length < end && ended_[end - 1 - length] == ended_[ended_.size() - 1 - length]) ++length;
+    if (length == 0 || length < longest) continue;
+    if (length > longest) std::ranges::fill(times, 0);
+    const bool is_first = length > longest;
+    longest = length;
+    if (++times[ended_[end]] > (is_first ? 0 : times[likely])) likely = ended_[end];
+  }
+  return likely;
+}
+
 bool PlanSwitch::begin_op(const OpSignature& op, std::span<Block* const> touched, std::vector<Action>& actions) {
-  const std::size_t likely = after_[last_];
-  if (active().position() == 0 && likely != active_ && cursors_[likely]->expects(op))
+  const std::size_t likely = active().position() == 0 ? likely_next() : active_;
+  if (likely != active_ && cursors_[likely]->expects(op))
     change_to(likely, 0, actions);
   else if (!active().expects(op))
     turn_to_another(op, actions);
@@ -50,13 +79,16 @@ bool PlanSwitch::begin_op(const OpSignature& op, std::span<Block* const> touched
 
 void PlanSwitch::turn_to_another(const OpSignature& op, std::vector<Action>& actions) {
   if (const auto other = find_other(op)) return change_to(*other, active().position(), actions);
-  if (const auto longer = find_longer(op)) return change_to(*longer, cursors_[last_]->agenda().ops(), actions);
+  if (const auto longer = find_longer(op)) {
+    ended_.pop_back();
+    return change_to(*longer, active().agenda().ops(), actions);
+  }
   const auto shorter = find_shorter();
   const auto next = find_expecting(op);
   if (!shorter || !next) return;
   change_to(*shorter, active().position(), actions);
   active().leave(actions);  // it is over
-  last_ = *shorter;
+  note_ended(*shorter);
   if (*next != active_) change_to(*next, 0, actions);
 }
 
@@ -73,12 +105,12 @@ std::optional<std::size_t> PlanSwitch::find_other(const OpSignature& op) const {
 
 /// A class that begins as the whole last window was, and goes on with this op: that was no window by itself.
 std::optional<std::size_t> PlanSwitch::find_longer(const OpSignature& op) const {
-  const Agenda& last = cursors_[last_]->agenda();
-  if (active_ != last_ || cursors_[active_]->position() != 0 || before_ != last.signature(last.ops() - 1))
-    return std::nullopt;
+  const Agenda& last = cursors_[active_]->agenda();
+  const bool is_at_begin = cursors_[active_]->position() == 0 && !ended_.empty() && ended_.back() == active_;
+  if (!is_at_begin || before_ != last.signature(last.ops() - 1)) return std::nullopt;
   for (std::size_t i = 0; i < cursors_.size(); ++i) {
     const Agenda& agenda = cursors_[i]->agenda();
-    const bool is_longer = alike_[last_][i] == last.ops() && agenda.ops() > last.ops();
+    const bool is_longer = alike_[active_][i] == last.ops() && agenda.ops() > last.ops();
     if (is_longer && agenda.signature(last.ops()) == op) return i;
   }
   return std::nullopt;
@@ -114,13 +146,12 @@ void PlanSwitch::change_to(std::size_t other, std::uint32_t position, std::vecto
   next.enter(position, position <= alike_[active_][other] ? active() : next);
   active().leave(actions);
   active_ = other;
-  after_[last_] = other;
 }
 
 void PlanSwitch::end_op(std::vector<Action>& actions) {
   const std::uint64_t windows = active().windows();
   active().end_op(actions);
-  if (active().windows() != windows) last_ = active_;
+  if (active().windows() != windows) note_ended(active_);
 }
 
 void PlanSwitch::died(Block& block) noexcept {

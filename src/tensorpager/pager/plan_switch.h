@@ -1,11 +1,12 @@
 // Follows the plans of several classes of windows: training step, evaluation batch, the last batch that is shorter.
 //
-// Which class a window is of shows op by op. It is taken for the class that followed the one before the last time, as
-// long as it does what that does; where it does other than that, it is of a class that began in the same way. Where one
-// class is the beginning of another, what comes next tells them apart: a micro-step, or the last one with the
-// optimizer.
+// Which class a window is of shows op by op. Programs repeat themselves: it is taken for the class that came most often
+// after windows like the last ones, as many of them as have come before in this order, as long as it does what that
+// does; where it does other than that, it is of a class that began in the same way. Where one class is the beginning of
+// another, what comes next tells them apart: a micro-step, or the last one with the optimizer.
 #pragma once
 
+#include <deque>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -24,7 +25,7 @@ class PlanSwitch final : public ActionSource {
   /// Nothing that was told before is counted, and no transfer is under way.
   void begin_here();
   /// The last window was of this class.
-  void start_after(std::size_t i) { active_ = last_ = i; }
+  void start_after(std::size_t i);
 
   bool begin_op(const plan::OpSignature& op, std::span<Block* const> touched, std::vector<Action>& actions) override;
   void end_op(std::vector<Action>& actions) override;
@@ -58,13 +59,14 @@ class PlanSwitch final : public ActionSource {
   std::optional<std::size_t> find_shorter() const;
   std::optional<std::size_t> find_expecting(const plan::OpSignature& op) const;
   std::optional<std::size_t> find_beginning(const plan::OpSignature& op) const;
+  std::size_t likely_next() const;
+  void note_ended(std::size_t i);
   void change_to(std::size_t other, std::uint32_t position, std::vector<Action>& actions);
 
   std::vector<std::unique_ptr<PlanCursor>> cursors_;
   std::vector<std::vector<std::uint32_t>> alike_;  // by two classes: how many ops they begin with alike
-  std::vector<std::size_t> after_;                 // by class: what came after it the last time
+  std::deque<std::size_t> ended_;                  // the classes of the last windows, newest last
   std::size_t active_ = 0;
-  std::size_t last_ = 0;                     // whose window ended last
   std::optional<plan::OpSignature> before_;  // the op before
 };
 

@@ -7,6 +7,7 @@
 
 #include "tensorpager/base/config.h"
 #include "tensorpager/base/errors.h"
+#include "tensorpager/plan/timing.h"
 
 namespace tensorpager::plan {
 
@@ -70,8 +71,14 @@ Agenda::Agenda(const trace::Trace& trace, Plan plan, std::vector<OpSignature> si
     if (row.storage == kTemporary) temporary_[row.begin] += row.bytes;
   }
   tickets_.resize(plan_.rows.size());
-  std::uint32_t ticket = 0;
-  for (const std::uint32_t i : page_outs_of(plan_.rows)) tickets_[i] = ++ticket;
+  carried_.resize(plan_.ops);
+  const std::vector<std::uint32_t> page_outs = page_outs_of(plan_.rows);
+  const std::vector<std::uint32_t> released = release_ops(plan_.rows, plan_.ops);
+  for (std::uint32_t ticket = 1; ticket <= page_outs.size(); ++ticket) {
+    const std::uint32_t i = page_outs[ticket - 1];
+    tickets_[i] = ticket;
+    for (std::uint32_t op = 0; op + plan_.ops < released[ticket - 1]; ++op) carried_[op] += row(i).bytes;
+  }
 }
 
 template <typename OpOf>

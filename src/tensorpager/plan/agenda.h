@@ -66,10 +66,18 @@ class Agenda {
   /// Of a row's page-out, from 1; 0 where it has none.
   std::uint32_t ticket(std::uint32_t row) const { return tickets_[row]; }
 
+  /// What the window before was. Page-outs of the same plan are charged on into this one; those of another are awaited
+  /// where the window ends, and none is under way where there was no window.
+  enum class Before : std::uint8_t { kSame, kOther };
+
   /// Charged in blocks, as planned: when the op begins, and when it ends and what it made for itself is gone. Nothing
   /// where the plan does not say.
-  std::optional<base::Bytes> planned_at_begin(std::uint32_t op) const { return planned(op, born_); }
-  std::optional<base::Bytes> planned_at_end(std::uint32_t op) const { return planned(op, temporary_); }
+  std::optional<base::Bytes> planned_at_begin(std::uint32_t op, Before before) const {
+    return planned(op, born_, before);
+  }
+  std::optional<base::Bytes> planned_at_end(std::uint32_t op, Before before) const {
+    return planned(op, temporary_, before);
+  }
 
   /// How many ops after `op` the storage that is alive then is used; nothing where it is not used again.
   std::optional<std::uint32_t> next_use(StorageId id, std::uint32_t op) const;
@@ -80,9 +88,10 @@ class Agenda {
                                        std::uint32_t op) {
     return {all.data() + begins[op], begins[op + 1] - begins[op]};
   }
-  std::optional<base::Bytes> planned(std::uint32_t op, const std::vector<base::Bytes>& without) const {
+  std::optional<base::Bytes> planned(std::uint32_t op, const std::vector<base::Bytes>& without, Before before) const {
     if (plan_.predicted.curve.empty()) return std::nullopt;
-    return plan_.predicted.curve[op] - plan_.slab - without[op];
+    const base::Bytes carried = before == Before::kSame ? base::Bytes(0) : carried_[op];
+    return plan_.predicted.curve[op] - plan_.slab - without[op] - carried;
   }
   template <typename OpOf>
   void sort_rows(std::vector<std::uint32_t>& rows, std::vector<std::uint32_t>& begins, OpOf op_of) const;
@@ -101,6 +110,7 @@ class Agenda {
   std::vector<std::uint32_t> tickets_;
   std::vector<base::Bytes> born_;       // by op, charged: all that it makes
   std::vector<base::Bytes> temporary_;  // of that, what is gone when it ends
+  std::vector<base::Bytes> carried_;    // by op: page-outs of the window before
 };
 
 }  // namespace tensorpager::plan

@@ -1,0 +1,66 @@
+#include "tensorpager/pager/plan_switch.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace tensorpager::pager {
+namespace {
+
+using namespace base;
+
+/// Classes of windows that begin alike and have nothing to page. Ops are letters.
+std::shared_ptr<const plan::Agenda> class_of(const std::string& ops) {
+  trace::Trace trace;
+  for (const char op : ops) trace.ops.push_back({.name = std::string(1, op)});
+  return std::make_shared<const plan::Agenda>(
+      trace, plan::Plan{.budget = 1_MiB, .ops = static_cast<std::uint32_t>(ops.size())});
+}
+
+class PlanSwitchTest : public testing::Test {
+ protected:
+  /// Runs a window; the class that it was taken for at its first op.
+  std::size_t run(std::size_t window) {
+    std::size_t taken_for = 0;
+    for (std::size_t i = 0; i < windows_[window].size(); ++i) {
+      const plan::OpSignature op{.name = plan::name_hash(windows_[window].substr(i, 1))};
+      std::vector<Action> actions;
+      const bool is_expected = switch_.begin_op(op, {}, actions);
+      EXPECT_TRUE(is_expected);
+      if (i == 0) taken_for = switch_.active_class();
+      if (is_expected) switch_.end_op(actions);
+    }
+    EXPECT_EQ(switch_.active_class(), window);
+    return taken_for;
+  }
+
+  const std::vector<std::string> windows_ = {"abc", "abd", "abe"};
+  PlanSwitch switch_{{class_of("abc"), class_of("abd"), class_of("abe")}};
+};
+
+TEST_F(PlanSwitchTest, TakesAWindowForWhatCameAfterWindowsLikeTheLast) {
+  const std::vector<std::size_t> period = {0, 0, 0, 1,
+                                           0, 0, 0, 2};  // micro-steps, updates, another kind each second time
+  for (std::size_t i = 0; i < 2 * period.size(); ++i) run(period[i % period.size()]);
+  for (std::size_t i = 0; i < 3 * period.size(); ++i)
+    EXPECT_EQ(run(period[i % period.size()]), period[i % period.size()]) << i;
+}
+
+TEST_F(PlanSwitchTest, TurnsToAnotherClassWhereAWindowIsASurprise) {
+  for (int i = 0; i < 6; ++i) run(0);
+  EXPECT_EQ(run(1), 0u) << "it shows at its third op";
+  EXPECT_EQ(run(0), 1u) << "nothing has come after it yet";
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(run(0), 0u) << "as it was most often";
+  EXPECT_EQ(switch_.misses(), 0u);
+}
+
+TEST_F(PlanSwitchTest, StartsAfterTheClassThatItIsTold) {
+  switch_.start_after(2);
+  EXPECT_EQ(run(2), 2u);
+  EXPECT_EQ(run(2), 2u);
+}
+
+}  // namespace
+}  // namespace tensorpager::pager
