@@ -192,6 +192,23 @@ void PlanCursor::enter(std::uint32_t op, const PlanCursor& from) {
     for (std::size_t k = 0; k < std::min(births.size(), others.size()); ++k)
       if (Block* block = from.block_of(others[k].storage)) bind(births[k].storage, *block);
   }
+  if (&from != this) adopt_entries(from);
+}
+
+/// A batch, say, that was made in another class's window: of their size, in the order of their numbers.
+void PlanCursor::adopt_entries(const PlanCursor& from) {
+  for (std::uint32_t i = 0; i < blocks_.size(); ++i) {
+    const StorageId id{i};
+    if (blocks_[i] != nullptr || !agenda_->is_entry(id)) continue;
+    for (std::uint32_t other = 0; other < from.blocks_.size(); ++other) {
+      Block* block = from.blocks_[other];
+      const bool is_candidate = block != nullptr && from.agenda_->is_entry(StorageId{other}) &&
+                                block->size == agenda_->storage_size(id) && !storages_.contains(block);
+      if (!is_candidate) continue;
+      bind(id, *block);
+      break;
+    }
+  }
 }
 
 void PlanCursor::leave(std::vector<Action>& actions) {
@@ -215,22 +232,32 @@ bool PlanCursor::made_nothing() const {
          (!agenda_->births(position_).empty() || std::ranges::any_of(agenda_->beginning(position_), is_made));
 }
 
-/// The storages whose death the trace has after the last op, and that live on, continue those that died instead.
+/// The storages whose death the trace has after the last op, and that live on, continue those that died instead; or,
+/// where it is not known what those were, those that the op is to have written.
 void PlanCursor::take_over(std::vector<Action>& actions) {
-  if (lost_.empty()) return;
   const std::uint32_t last = (position_ == 0 ? agenda_->ops() : position_) - 1;
   for (const StorageId ending : agenda_->deaths(last)) {
     Block* block = blocks_[index(ending)];
     if (block == nullptr) continue;
-    const auto lost = std::ranges::find_if(
-        lost_, [&](StorageId id) { return agenda_->storage_size(id) == agenda_->storage_size(ending); });
-    if (lost == lost_.end()) continue;
+    const auto continued = continued_by(ending, last);
+    if (!continued) continue;
     blocks_[index(ending)] = nullptr;
-    bind(*lost, *block);
+    bind(*continued, *block);
     if (const auto place = place_of(*block)) actions.push_back({Action::Kind::kMove, block, *place});
-    lost_.erase(lost);
+    std::erase(lost_, *continued);
   }
   lost_.clear();
+}
+
+std::optional<StorageId> PlanCursor::continued_by(StorageId ending, std::uint32_t last) const {
+  const auto has_its_size = [&](StorageId id) { return agenda_->storage_size(id) == agenda_->storage_size(ending); };
+  const auto lost = std::ranges::find_if(lost_, has_its_size);
+  if (lost != lost_.end()) return *lost;
+  const auto& written = agenda_->arguments(last);
+  const auto unknown = std::ranges::find_if(written, [&](StorageId id) {
+    return agenda_->is_entry(id) && blocks_[index(id)] == nullptr && has_its_size(id);
+  });
+  return unknown != written.end() ? std::optional(*unknown) : std::nullopt;
 }
 
 void PlanCursor::match_births() {

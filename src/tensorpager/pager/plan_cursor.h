@@ -55,8 +55,9 @@ class PlanCursor final : public ActionSource {
 
   const plan::Agenda& agenda() const { return *agenda_; }
   bool expects(const plan::OpSignature& op) const { return agenda_->signature(position_) == op; }
-  /// The window is half over: `from` has followed it so far, of whose plan the first ops are the same. No window is
-  /// under way here.
+  /// `from` has followed so far, of whose plan the first ops are the same: of this window, or where `op` is 0 of the
+  /// last one. What is alive between windows and not known here is one of the blocks that it knows. No window is under
+  /// way here.
   void enter(std::uint32_t op, const PlanCursor& from);
   /// The window is another plan's after all, or there will be none. What still leaves does so before page-ins to come.
   void leave(std::vector<Action>& actions);
@@ -92,7 +93,9 @@ class PlanCursor final : public ActionSource {
   void end_rows(std::vector<Action>& actions);
   void match_births();
   void match_arguments(std::span<Block* const> touched);
+  void adopt_entries(const PlanCursor& from);
   void take_over(std::vector<Action>& actions);
+  std::optional<plan::StorageId> continued_by(plan::StorageId ending, std::uint32_t last) const;
   bool made_nothing() const;
   /// The op under way, which was taken for the plan's.
   bool is_another() const { return is_provisional_ && made_nothing(); }

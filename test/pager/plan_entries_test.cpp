@@ -1,0 +1,70 @@
+// Which blocks are a plan's storages that are alive between windows, where other classes' windows came between.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <vector>
+
+#include "tensorpager/pager/plan_cursor.h"
+
+namespace tensorpager::pager {
+namespace {
+
+using namespace base;
+using plan::StorageId;
+
+constexpr StorageId kBatch{0};
+constexpr StorageId kNext{1};  // the new batch, until the old one dies
+constexpr StorageId kOther{2};
+constexpr Bytes kSize{64 << 10};
+constexpr Bytes kOtherSize{128 << 10};
+
+/// As a loop over batches has it: `load` makes the next one, and the variable holds the old one until after that.
+std::shared_ptr<const plan::Agenda> loop_over_batches() {
+  const trace::Trace trace{
+      .storages = {{.bytes = kSize, .entry = true}, {.bytes = kSize}, {.bytes = kOtherSize, .entry = true}},
+      .ops = {{.name = "load", .births = {kNext}},
+              {.name = "step", .reads = {kNext}, .writes = {kBatch}, .deaths = {kNext}}}};
+  return std::make_shared<const plan::Agenda>(trace, plan::Plan{.budget = 1_MiB, .ops = 2});
+}
+
+struct SizedBlock : Block {
+  explicit SizedBlock(Bytes of) { size = charged = of; }
+};
+
+void begin(PlanCursor& cursor, std::uint32_t op) {
+  std::vector<Action> actions;
+  ASSERT_TRUE(cursor.begin_op(cursor.agenda().signature(op), {}, actions));
+}
+
+void end(PlanCursor& cursor) {
+  std::vector<Action> actions;
+  cursor.end_op(actions);
+}
+
+TEST(PlanEntries, WhatTheTraceHasDeadAndLivesOnIsTheUnknownStorageThatTheOpWrites) {
+  PlanCursor cursor(loop_over_batches());
+  SizedBlock made(kSize);
+  begin(cursor, 0);
+  cursor.created(made);
+  end(cursor);
+  begin(cursor, 1);
+  end(cursor);
+  EXPECT_EQ(cursor.block_of(kNext), &made);
+  begin(cursor, 0);
+  EXPECT_EQ(cursor.block_of(kBatch), &made);
+  EXPECT_EQ(cursor.block_of(kNext), nullptr);
+}
+
+TEST(PlanEntries, AreTakenFromTheClassWhoseWindowCameBefore) {
+  PlanCursor before(loop_over_batches()), cursor(loop_over_batches());
+  SizedBlock batch(kSize), other(kOtherSize), newer(kOtherSize);
+  before.bind(kBatch, batch);
+  before.bind(kOther, newer);
+  cursor.bind(kOther, other);
+  cursor.enter(0, before);
+  EXPECT_EQ(cursor.block_of(kBatch), &batch);
+  EXPECT_EQ(cursor.block_of(kOther), &other) << "it is known";
+}
+
+}  // namespace
+}  // namespace tensorpager::pager
