@@ -269,6 +269,21 @@ TEST_F(GuideTest, PredictsAgainWhatPlansInForcePromise) {
   EXPECT_TRUE(both.value().predict_again(lesson.value(), machine).empty());
 }
 
+TEST_F(GuideTest, PlansAllClassesForTheSlabsThatThereAreNow) {
+  start_guided(room_for(10), {.plans = false});
+  for (int step = 0; step < 6; ++step) train();
+  const plan::Machine machine = machine_of({.rates = {.out = {1e9, 1e-6}, .in = {1e9, 1e-6}}});
+  const auto before = learn(guide_->stream(), pager_.budget(), machine);
+  ASSERT_TRUE(before);
+  pager_.acquire_slab_chunk(64_KiB);
+  for (int step = 0; step < 6; ++step) evaluate();
+  const auto after = learn(guide_->stream(), pager_.budget(), machine, &before.value());
+  ASSERT_TRUE(after);
+  ASSERT_EQ(after.value().classes.size(), 2u);
+  for (const ClassLesson& one : after.value().classes)
+    EXPECT_EQ(one.trace->slab, before.value().classes.front().trace->slab + 64_KiB);
+}
+
 /// A plan for what was recorded so far, as from files.
 std::vector<plan::GivenPlan> given_from(const trace::Stream& stream, Bytes budget) {
   const auto lesson = learn(stream, budget, machine_of({.rates = {.out = {1e9, 1e-6}, .in = {1e9, 1e-6}}}));

@@ -113,6 +113,13 @@ void identify(std::vector<Candidate>& candidates) {
   }
 }
 
+/// Slabs are there whichever class's window it is, and as large as they are now.
+void level_slabs(std::vector<Candidate>& candidates, const trace::Stream& stream) {
+  Bytes slab = stream.ops.back().slab;
+  for (const Candidate& one : candidates) slab = std::max(slab, one.trace.slab);
+  for (Candidate& one : candidates) one.trace.slab = slab;
+}
+
 std::vector<plan::Plan> plan_alone(const plan::Problem& problem) {
   const auto plan = plan::make_planner("pages")->plan(problem);
   return plan ? std::vector{plan.value()} : std::vector<plan::Plan>();
@@ -206,6 +213,7 @@ base::Result<Lesson, NoLesson> learn(const trace::Stream& stream, Bytes budget, 
   if (std::ranges::all_of(candidates, fits)) return NoLesson::kFits;
   if (known != nullptr && known->thread == lesson.thread) add_known(candidates, *known);
   identify(candidates);
+  level_slabs(candidates, stream);
   const std::vector<plan::Plan> plans = plan_all(candidates, budget, machine);
   if (plans.empty()) return NoLesson::kBelowFloor;
 
