@@ -172,6 +172,23 @@ TEST_F(RebindingTest, SaysWhenBytesWouldFitButNotInOnePiece) {
   for (Storage& one : all) destroy(one);
 }
 
+// Plans have the upper twelve blocks' places. What no plan knows fills what is below; a slab is put in the place of the
+// smallest of it, and not in the free places above.
+TEST_F(RebindingTest, KeepsSlabsOutOfThePlacesOfPlans) {
+  start(blocks(16));
+  binding_.keep_for_plans(blocks(12));
+  Storage large, small;
+  make(large, blocks(3), 1);
+  make(small, kBlock, 2);
+  const std::byte* const place = small.data;
+  EXPECT_EQ(pager_.acquire_slab_chunk(kBlock), place);
+  EXPECT_EQ(small.data, nullptr) << "it was evicted";
+  EXPECT_NE(large.data, nullptr);
+  EXPECT_TRUE(holds(small, 2));
+  EXPECT_NE(small.data, place);
+  destroy(large), destroy(small);
+}
+
 TEST_F(RebindingTest, BringsAllBackWhenTheBudgetIsLifted) {
   start(blocks(2));
   Storage all[4];

@@ -98,8 +98,10 @@ std::optional<std::vector<Block*>> RebindingBinding::in_the_way(const pager::Wan
       return blocks;
     }
   }
+  const std::uint64_t end = (region_.limit() - std::min(planned_, region_.limit())).count();
+  if (planned_ > Bytes(0) && wanted.is_slab)
+    if (auto blocks = in_the_way_of_slab(wanted.bytes, end)) return blocks;
   if (planned_ > Bytes(0) && !wanted.is_slab && wanted.keep_whole == Bytes(0)) {
-    const std::uint64_t end = (region_.limit() - std::min(planned_, region_.limit())).count();
     if (const auto gap = region_.find_gap_within(0, end, wanted.bytes)) {
       next_place_ = *gap;
       return std::vector<Block*>();
@@ -122,6 +124,23 @@ std::optional<std::vector<Block*>> RebindingBinding::in_the_way(const pager::Wan
   std::vector<Block*> blocks;
   for (const std::uint64_t offset : run->to_remove) blocks.push_back(block_at(offset));
   return blocks;
+}
+
+/// Below `end`, where the least has to leave: a slab stays, and would be in the way of plans.
+std::optional<std::vector<Block*>> RebindingBinding::in_the_way_of_slab(Bytes bytes, std::uint64_t end) {
+  std::optional<std::vector<Block*>> best;
+  Bytes least = base::kUnlimited;
+  for (std::uint64_t offset = 0; offset + bytes.count() <= end && least > Bytes(0); offset += bytes.count()) {
+    auto blocks = in_the_way_at(offset, bytes);
+    if (!blocks) continue;
+    Bytes leaving;
+    for (const Block* block : *blocks) leaving += block->charged;
+    if (leaving >= least) continue;
+    least = leaving;
+    next_place_ = offset;
+    best = std::move(blocks);
+  }
+  return best;
 }
 
 Bytes RebindingBinding::largest_run(std::uint64_t now) const { return region_.largest_run(cost(now)); }

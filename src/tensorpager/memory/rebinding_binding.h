@@ -73,6 +73,7 @@ class RebindingBinding final : public pager::Binding {
   arena::Region::Cost cost(std::uint64_t now) const;
   std::optional<std::uint64_t> place_in_arena(const pager::PlannedPlace& place) const;
   std::optional<std::vector<pager::Block*>> in_the_way_at(std::uint64_t offset, base::Bytes bytes) const;
+  std::optional<std::vector<pager::Block*>> in_the_way_of_slab(base::Bytes bytes, std::uint64_t end);
   void slide(pager::Block& block, const arena::Region::Slide& slide);
   void open(std::uint64_t begin, std::uint64_t end);
   std::byte* take_place(base::Bytes size);
