@@ -202,6 +202,37 @@ TEST_F(AdvancingTest, ThePlanNoLongerHasWhatItsPageInsWaitFor) {
   EXPECT_EQ(counts().ops_as_planned, 1u);
 }
 
+TEST_F(AdvancingTest, WaitingForACopyThatPageInsAwaitedForgetsNothingOfALaterPageOut) {
+  start_following(room_for(4));
+  Block& out = make(kBlock, 1);
+  script_.at_end = {{Kind::kPageOut, &out}};
+  run_op(&out);
+  ASSERT_TRUE(comes_to([&] { return out.is_absent(); }));
+  script_.at_begin = {
+      {.kind = Kind::kAwaitQueued, .block = &out, .number = out.number}, {Kind::kPageIn, &out}, {Kind::kNeed, &out}};
+  script_.at_end = {{Kind::kPageOut, &out}};
+  run_op();
+  ASSERT_TRUE(comes_to([&] { return out.is_absent(); }));
+  script_.at_begin = {{.kind = Kind::kAwaitCopy, .block = &out, .number = out.number}};
+  script_.planned = kBlock;
+  run_op();
+  EXPECT_EQ(counts().ops_as_planned, 1u) << "that is awaited later";
+}
+
+TEST_F(AdvancingTest, WhatAnotherSourcePagedOutIsNotThisOnes) {
+  start_following(room_for(4));
+  Block& out = make(kBlock, 1);
+  script_.at_end = {{Kind::kPageOut, &out}};
+  run_op(&out);
+  Script other;
+  other.planned = 0_B;
+  pager_.follow(&other);
+  ASSERT_TRUE(comes_to([&] { return out.is_absent(); }));
+  run_op();
+  EXPECT_EQ(counts().ops_as_planned, 1u);
+  pager_.follow(&script_);
+}
+
 TEST_F(AdvancingTest, WhatCannotBeWrittenStays) {
   start_following(room_for(4));
   Block& out = make(kBlock, 1);

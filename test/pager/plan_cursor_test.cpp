@@ -191,7 +191,7 @@ TEST(PlanCursorWaits, ComputeWaitsForWhatOnlyTheQueueHasWaitedFor) {
       cursor.died(temporary);
     }
     std::vector<Action> expected = {{.kind = Kind::kAwaitQueued, .block = &first, .number = 7}};
-    if (birth == 2) expected.push_back({.kind = Kind::kAwait, .block = &first, .number = 7});
+    if (birth == 2) expected.push_back({.kind = Kind::kAwaitCopy, .block = &first, .number = 7});
     EXPECT_EQ(awaited, expected);
   }
 }

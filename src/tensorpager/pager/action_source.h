@@ -22,6 +22,7 @@ struct Action {
     kDrop,         // the same of what should be clean, and is not awaited
     kAwait,        // compute waits until the block of this number, which was paged out, has left; it may be dead by now
     kAwaitQueued,  // the next page-in waits until then, in its queue
+    kAwaitCopy,    // as kAwait, of what page-ins have awaited already: it is charged no longer
     kPageIn,       // submitted, in this order
     kNeed,         // compute waits until the block has come
     kMove,         // resident, and to be elsewhere, if the binding places blocks

@@ -26,6 +26,7 @@ void Pager::follow(ActionSource* source, const Prepare& prepare) {
   follower_ = source != nullptr ? &t_state : nullptr;
   page_ins_.clear();
   left_early_.clear();
+  for (Block* leaving : leaving_) leaving->is_awaited = false;  // by this source it never will be
   copies_of_handed_over_.clear();
   binding_.keep_for_plans(source != nullptr ? source->planned_space() : base::Bytes(0));
   is_followed_.store(source != nullptr, std::memory_order_relaxed);
@@ -103,14 +104,18 @@ void Pager::execute(const Action& action) {
       return;
     case Action::Kind::kAwait:
       forget_left_early(action.number);
-      if (Block* leaving = find_leaving(action.number))
-        finish(*leaving);
-      else
-        await_handed_over(action.number);
+      if (Block* leaving = find_leaving(action.number)) finish(*leaving);
       return;
     case Action::Kind::kAwaitQueued:
       forget_left_early(action.number);
+      if (Block* leaving = find_leaving(action.number)) leaving->is_awaited = false;
       page_ins_.push_back(action);
+      return;
+    case Action::Kind::kAwaitCopy:
+      if (Block* leaving = find_leaving(action.number); leaving != nullptr && !leaving->is_awaited)
+        finish(*leaving);
+      else if (leaving == nullptr)
+        await_handed_over(action.number);
       return;
     case Action::Kind::kPageIn:
       page_ins_.push_back(action);

@@ -135,9 +135,12 @@ void PlanCursor::begin_rows(std::vector<Action>& actions, std::optional<std::uin
 /// For the newest page-out with this ticket and all that are older.
 void PlanCursor::await(std::uint32_t ticket, std::vector<Action>& actions) {
   const std::uint64_t until = count_until(ticket);
-  for (std::uint64_t i = forgotten_; i < until; ++i)
-    if (const PageOut& page_out = page_outs_[i - forgotten_]; page_out.block != nullptr)
-      actions.push_back({.kind = Action::Kind::kAwait, .block = page_out.block, .number = page_out.number});
+  for (std::uint64_t i = forgotten_; i < until; ++i) {
+    const PageOut& page_out = page_outs_[i - forgotten_];
+    const auto kind = i < queued_ ? Action::Kind::kAwaitCopy : Action::Kind::kAwait;
+    if (page_out.block != nullptr)
+      actions.push_back({.kind = kind, .block = page_out.block, .number = page_out.number});
+  }
   forget_until(until);
 }
 
