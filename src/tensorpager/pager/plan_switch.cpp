@@ -45,6 +45,7 @@ void PlanSwitch::note_ended(std::size_t i) {
 /// What came most often after the longest row of windows that has come before just as it came last; of several the
 /// newest.
 std::size_t PlanSwitch::likely_next() const {
+  if (cursors_.size() == 1) return active_;
   std::size_t likely = active_;
   std::size_t longest = 0;
   std::vector<std::size_t> times(cursors_.size());
