@@ -79,6 +79,14 @@ class AdvancingTest : public PagerTest {
     pins.follow(plan::name_hash("op"));
     pins.admit();
   }
+  /// It has left; the next op awaits that and has it back.
+  void leave_and_come_back(Block& block, Kind await) {
+    script_.at_end = {{Kind::kPageOut, &block}};
+    run_op(&block);
+    ASSERT_TRUE(comes_to([&] { return block.is_absent(); }));
+    script_.at_begin = {
+        {.kind = await, .block = &block, .number = block.number}, {Kind::kPageIn, &block}, {Kind::kNeed, &block}};
+  }
   /// Without any op.
   template <typename Condition>
   bool comes_to(Condition&& condition) {
@@ -161,11 +169,7 @@ TEST_F(AdvancingTest, OpsInARowAreCountedUpToOneThatIsNotAsPlanned) {
 TEST_F(AdvancingTest, ThePlanHasWhatItPagesOutThoughItWasCleanAndLeftAtOnce) {
   start_following(room_for(4));
   Block& out = make(kBlock, 1);
-  script_.at_end = {{Kind::kPageOut, &out}};
-  run_op(&out);
-  ASSERT_TRUE(comes_to([&] { return out.is_absent(); }));
-  script_.at_begin = {
-      {.kind = Kind::kAwait, .block = &out, .number = out.number}, {Kind::kPageIn, &out}, {Kind::kNeed, &out}};
+  leave_and_come_back(out, Kind::kAwait);
   run_op();
   ASSERT_TRUE(out.is_clean() && !out.is_absent());
   script_.at_end = {{Kind::kPageOut, &out}};
@@ -205,11 +209,7 @@ TEST_F(AdvancingTest, ThePlanNoLongerHasWhatItsPageInsWaitFor) {
 TEST_F(AdvancingTest, WaitingForACopyThatPageInsAwaitedForgetsNothingOfALaterPageOut) {
   start_following(room_for(4));
   Block& out = make(kBlock, 1);
-  script_.at_end = {{Kind::kPageOut, &out}};
-  run_op(&out);
-  ASSERT_TRUE(comes_to([&] { return out.is_absent(); }));
-  script_.at_begin = {
-      {.kind = Kind::kAwaitQueued, .block = &out, .number = out.number}, {Kind::kPageIn, &out}, {Kind::kNeed, &out}};
+  leave_and_come_back(out, Kind::kAwaitQueued);
   script_.at_end = {{Kind::kPageOut, &out}};
   run_op();
   ASSERT_TRUE(comes_to([&] { return out.is_absent(); }));

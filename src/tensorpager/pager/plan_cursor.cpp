@@ -119,7 +119,8 @@ void PlanCursor::begin_rows(std::vector<Action>& actions, std::optional<std::uin
   for (const std::uint32_t i : agenda_->beginning(position_)) {
     const Row& row = agenda_->row(i);
     const bool pages_in = row.fill == Fill::kPageIn;
-    if (row.wait != 0 && pages_in) await_in_queue(row.wait, actions);
+    // Of what the queue waits for compute knows that it is done once it has waited for the page-in.
+    if (row.wait != 0 && pages_in) queue_until(count_until(row.wait), actions);
     if (row.wait != 0 && !pages_in) await(row.wait, actions);
     if (!pages_in) continue;
     const bool is_over = skipping_to && row.begin < *skipping_to && row.end <= *skipping_to;
@@ -142,11 +143,6 @@ void PlanCursor::await(std::uint32_t ticket, std::vector<Action>& actions) {
       actions.push_back({.kind = kind, .block = page_out.block, .number = page_out.number});
   }
   forget_until(until);
-}
-
-/// Compute may still have to wait for them: it knows that they are done once it has waited for the page-in.
-void PlanCursor::await_in_queue(std::uint32_t ticket, std::vector<Action>& actions) {
-  queue_until(count_until(ticket), actions);
 }
 
 std::uint64_t PlanCursor::count_until(std::uint32_t ticket) const {

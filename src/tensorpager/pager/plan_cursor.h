@@ -85,7 +85,6 @@ class PlanCursor final : public ActionSource {
   /// The row of what the op under way makes; null where there is none.
   const plan::Row* born_row(plan::StorageId storage) const;
   void await(std::uint32_t ticket, std::vector<Action>& actions);
-  void await_in_queue(std::uint32_t ticket, std::vector<Action>& actions);
   /// How many page-outs there have been up to the newest with this ticket; 0 where it is known to be done.
   std::uint64_t count_until(std::uint32_t ticket) const;
   void queue_until(std::uint64_t count, std::vector<Action>& actions);

@@ -175,12 +175,6 @@ class Attempt {
     const std::uint64_t enough = std::max(low / kEnoughSettled, 2 * granule);
     std::uint64_t top = top_of(intervals);
     double best_cost = cost_of(best);
-    const auto may_take = [&](const Candidate& settled) {
-      const double cost = cost_of(settled);
-      if (cost > best_cost) return false;
-      best_cost = cost;
-      return true;
-    };
     while (looks > intervals.size() && top > low + enough) {
       const std::uint64_t target = low + (top - low) / 2 / granule * granule;
       bool is_better = false;
@@ -192,9 +186,11 @@ class Attempt {
         looks += share;
         if (!fits) continue;
         Candidate settled = finish(moved);
-        is_better = may_take(settled);
-        if (!is_better) continue;
+        const double cost = cost_of(settled);
+        if (cost > best_cost) continue;
+        is_better = true;
         best = std::move(settled);
+        best_cost = cost;
         intervals = std::move(moved);
         break;
       }

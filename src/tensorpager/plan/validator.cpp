@@ -116,33 +116,29 @@ class Walk {
     const auto newest = std::find_if(under_way_.rbegin(), under_way_.rend(),
                                      [&](const PageOut& page_out) { return page_out.row == row; });
     if (newest == under_way_.rend()) return;
-    if (in_queue)
-      done_for_page_ins_ = std::max(done_for_page_ins_, newest->number);
-    else
-      note_done(newest->number);
-    release();
+    const std::uint64_t number = newest->number;
+    release_until(number);
+    if (!in_queue) forget_until(number);
   }
 
   /// Compute knows that page-outs up to this number are done.
-  void note_done(std::uint64_t number) {
-    done_for_page_ins_ = std::max(done_for_page_ins_, number);
-    release();
+  void forget_until(std::uint64_t number) {
     while (!under_way_.empty() && under_way_.front().number <= number) under_way_.pop_front();
   }
 
   /// What somebody waited for is charged no longer.
-  void release() {
+  void release_until(std::uint64_t number) {
     for (const PageOut& page_out : under_way_) {
-      if (page_out.number <= released_ || page_out.number > done_for_page_ins_) continue;
+      if (page_out.number <= released_ || page_out.number > number) continue;
       blocks_.erase(page_out.offset);
       charged_ -= page_out.bytes;
     }
-    released_ = std::max(released_, done_for_page_ins_);
+    released_ = std::max(released_, number);
   }
 
   void note_arrivals() {
     const auto arrivals = done_by_need_.find(op_);
-    if (arrivals != done_by_need_.end()) note_done(arrivals->second);
+    if (arrivals != done_by_need_.end()) forget_until(arrivals->second);
   }
 
   void begin_rows() {
@@ -150,7 +146,7 @@ class Walk {
       const Row& row = plan_.rows[next_row_];
       const bool pages_in = row.fill == Fill::kPageIn;
       if (row.wait != 0) wait_for(row.wait, pages_in);
-      if (pages_in) done_by_need_[row.need] = std::max(done_by_need_[row.need], done_for_page_ins_);
+      if (pages_in) done_by_need_[row.need] = std::max(done_by_need_[row.need], released_);
       if (row.fill == Fill::kBoundary && window_ > 0) {
         resume(row);
         continue;
@@ -279,8 +275,7 @@ class Walk {
   std::map<std::uint32_t, std::uint64_t>
       done_by_need_;  // page-outs that compute knows to be done, once it waited there
   std::uint64_t submitted_ = 0;
-  std::uint64_t done_for_page_ins_ = 0;  // of those
-  std::uint64_t released_ = 0;           // of those: charged no longer
+  std::uint64_t released_ = 0;  // of those: done for the next page-in, and charged no longer
   std::map<std::uint32_t, std::vector<std::size_t>> by_end_;
   std::vector<std::size_t> ticket_rows_;
   std::uint64_t charged_ = 0;
