@@ -2,6 +2,7 @@
 // no op maps pages for them. The plan's account stays as it was.
 #include <atomic>
 #include <cerrno>
+#include <functional>
 #include <thread>
 
 #include "pager_fixture.h"
@@ -20,7 +21,10 @@ class Script final : public ActionSource {
     actions = std::exchange(at_begin, {});
     return true;
   }
-  void end_op(std::vector<Action>& actions) override { actions = std::exchange(at_end, {}); }
+  void end_op(std::vector<Action>& actions) override {
+    if (at_end_first) std::exchange(at_end_first, nullptr)();
+    actions = std::exchange(at_end, {});
+  }
   void created(Block&) override {}
   void died(Block&) noexcept override {}
   std::optional<std::uint64_t> place_of_birth(Bytes, Bytes) override { return std::nullopt; }
@@ -34,6 +38,7 @@ class Script final : public ActionSource {
   std::uint64_t misses() const override { return 0; }
 
   std::vector<Action> at_begin, at_end;  // of the next op
+  std::function<void()> at_end_first;    // with the pager's lock held
   std::optional<Bytes> planned;
 };
 
@@ -120,6 +125,16 @@ TEST_F(AdvancingTest, PageInsGoOnWhenThePageOutIsDoneThatTheyWaitFor) {
   EXPECT_GT(after.handling_beside_seconds, before.handling_beside_seconds);
   EXPECT_EQ(after.page_in_handling_seconds, before.page_in_handling_seconds);
   EXPECT_TRUE(is_filled(in, 2));
+}
+
+TEST_F(AdvancingTest, WhatATransferThreadDoesNotGetTheLockForIsDoneWhenItIsReleased) {
+  start_following(room_for(1));
+  Block& out = make(kBlock, 1);
+  script_.at_end = {{Kind::kPageOut, &out}};
+  run_op(&out);  // the copy takes 5 ms
+  script_.at_end_first = [] { std::this_thread::sleep_for(std::chrono::milliseconds(100)); };
+  run_op();
+  EXPECT_TRUE(comes_to([&] { return out.is_absent(); }));
 }
 
 TEST_F(AdvancingTest, WhatIsNotDroppedBeforeItDiesComesWritable) {

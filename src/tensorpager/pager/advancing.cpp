@@ -9,15 +9,19 @@
 
 namespace tensorpager::pager {
 
-/// Nothing where an op keeps the lock: it waits perhaps for this very thread, or is about to do the same.
+/// An op that keeps the lock waits perhaps for this very thread, or is about to do the same. It goes on with this when it
+/// releases the lock: the flag is set before the last try, and read after each release.
 void Pager::advance() noexcept {
   constexpr int kTries = 100;
   if (!is_followed()) return;
-  for (int i = 0; !mutex_.try_lock(); ++i)
-    if (i == kTries) return;
+  bool is_mine = false;
+  for (int i = 0; i < kTries && !is_mine; ++i) is_mine = mutex_.try_lock();
+  if (!is_mine) {
+    is_advance_due_.exchange(true);
+    if (!mutex_.try_lock()) return;
+  }
   const Lock lock(*this, std::adopt_lock);
-  t_state.is_transferring = true;
-  if (source_ == nullptr) return;
+  if (source_ == nullptr || tier_ == nullptr) return;
   finish_page_outs_ahead();
   submit_page_ins();
   finish_page_ins_ahead();

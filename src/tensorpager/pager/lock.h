@@ -18,6 +18,7 @@ class Pager::Lock {
   ~Lock() {
     t_state.in_pager = false;
     pager_.mutex_.unlock();
+    if (pager_.is_advance_due_.exchange(false)) pager_.advance();
   }
   Lock(const Lock&) = delete;
   Lock& operator=(const Lock&) = delete;

@@ -36,7 +36,11 @@ void Pager::start(const Options& options, std::unique_ptr<transfer::Engine> tier
   tier_ = std::move(tier);
   // Where blocks have places, what leaves ahead would leave its place to others than the plan's; and storages are told
   // of it on the threads that use them.
-  if (!is_placed_) tier_->set_observer([this] { advance(); });
+  if (!is_placed_)
+    tier_->set_observer([this] {
+      t_state.is_transferring = true;
+      advance();
+    });
   counts_ = Statistics();
   ledger_.set_budget(options.budget);
   try {
@@ -429,6 +433,7 @@ void Pager::after_fork(bool in_child) {
     source_ = nullptr;
     binding_.keep_for_plans(Bytes(0));
     is_followed_ = false;
+    is_advance_due_ = false;
     page_ins_.clear();
     task_ = nullptr;
     t_state.recorded_op = 0;

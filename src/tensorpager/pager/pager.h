@@ -342,6 +342,7 @@ class Pager {
   std::atomic<std::uint64_t> boundary_work_at_{kNever};  // op index
   std::atomic<base::EventSink*> sink_{nullptr};
   std::atomic<bool> is_followed_{false};
+  std::atomic<bool> is_advance_due_{false};  // a transfer thread did not get the lock
 };
 
 }  // namespace tensorpager::pager
