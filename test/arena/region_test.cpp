@@ -35,11 +35,10 @@ Region::Cost all_but(std::vector<std::uint64_t> fixed) {
 TEST(Region, FillsTheSmallestGapFromItsHighEnd) {
   // ..AA...BB.
   const Region region = region_with({{2, 2}, {7, 2}});
-  EXPECT_EQ(region.find_gap(units(1), kGranule, Fit::kSmallest), at(9));
-  EXPECT_EQ(region.find_gap(units(2), kGranule, Fit::kSmallest), at(0));
-  EXPECT_EQ(region.find_gap(units(3), kGranule, Fit::kSmallest), at(4));
-  EXPECT_EQ(region.find_gap(units(4), kGranule, Fit::kSmallest), std::nullopt);
-  EXPECT_EQ(region.find_gap(units(1), kGranule, Fit::kLowest), at(0));
+  EXPECT_EQ(region.find_gap(units(1)), at(9));
+  EXPECT_EQ(region.find_gap(units(2)), at(0));
+  EXPECT_EQ(region.find_gap(units(3)), at(4));
+  EXPECT_EQ(region.find_gap(units(4)), std::nullopt);
 }
 
 TEST(Region, FindsTheHighestPlaceWithinBounds) {
@@ -65,27 +64,20 @@ TEST(Region, NamesWhatIsTakenOfARange) {
   EXPECT_EQ(region.pieces_in(at(0), units(2)), Pieces());
 }
 
-TEST(Region, AlignsWhereItIsAsked) {
-  // .A........
-  const Region region = region_with({{1, 1}});
-  EXPECT_EQ(region.find_gap(units(2), units(4), Fit::kLowest), at(4));
-  EXPECT_EQ(region.find_gap(units(2), units(4), Fit::kSmallest), at(8));
-}
-
 TEST(Region, JoinsGapsOfNeighbours) {
   Region region = region_with({{0, 3}, {3, 4}, {7, 3}});
   region.give_back(at(0));
   region.give_back(at(7));
-  EXPECT_FALSE(region.has_gap(units(4), kGranule));
+  EXPECT_FALSE(region.has_gap(units(4)));
   region.give_back(at(3));
-  EXPECT_TRUE(region.has_gap(units(10), kGranule));
+  EXPECT_TRUE(region.has_gap(units(10)));
   EXPECT_EQ(region.taken(), Bytes(0));
 }
 
 TEST(Region, RemovesTheCheapestRunOfNeighbours) {
   // AABBB.CCDD: removing C and the gap beside it (2 granules) makes room for 3; AA and one of BBB would cost 5.
   const Region region = region_with({{0, 2}, {2, 3}, {6, 2}, {8, 2}});
-  const auto run = region.cheapest_run(units(3), kGranule, Fit::kSmallest, all_but({}));
+  const auto run = region.cheapest_run(units(3), Fit::kCheapest, all_but({}));
   ASSERT_TRUE(run.has_value());
   EXPECT_EQ(run->offset, at(5));
   EXPECT_EQ(run->to_remove, std::vector<std::uint64_t>{at(6)});
@@ -94,10 +86,10 @@ TEST(Region, RemovesTheCheapestRunOfNeighbours) {
 TEST(Region, PlacesWhatIsFixedBesideWhatIsFixed) {
   // The cheapest place for 2 is the gap in the middle, but it would leave no run of 5: A.B..CDDDD with A fixed.
   const Region region = region_with({{0, 1}, {2, 1}, {5, 1}, {6, 4}});
-  const auto anywhere = region.cheapest_run(units(2), kGranule, Fit::kSmallest, all_but({0}));
+  const auto anywhere = region.cheapest_run(units(2), Fit::kCheapest, all_but({0}));
   ASSERT_TRUE(anywhere.has_value());
   EXPECT_EQ(anywhere->offset, at(3));
-  const auto beside = region.cheapest_run(units(2), kGranule, Fit::kBesideFixed, all_but({0}));
+  const auto beside = region.cheapest_run(units(2), Fit::kBesideFixed, all_but({0}));
   ASSERT_TRUE(beside.has_value());
   EXPECT_EQ(beside->offset, at(1));
   EXPECT_EQ(beside->to_remove, std::vector<std::uint64_t>{at(2)});
@@ -106,17 +98,16 @@ TEST(Region, PlacesWhatIsFixedBesideWhatIsFixed) {
 TEST(Region, SaysThatNoRunWillDo) {
   // ....A.....: 5 on the right of what is fixed, 4 on its left.
   const Region region = region_with({{4, 1}});
-  EXPECT_FALSE(region.cheapest_run(units(6), kGranule, Fit::kSmallest, all_but({4})).has_value());
+  EXPECT_FALSE(region.cheapest_run(units(6), Fit::kCheapest, all_but({4})).has_value());
   EXPECT_EQ(region.largest_run(all_but({4})), units(5));
 }
 
-TEST(Region, KeepsTheLowEndForThoseThatAskForIt) {
+TEST(Region, KeepsTheLowEndForThoseThatArePutThere) {
   Region region = region_with({});
   region.keep_low(at(2));
-  EXPECT_EQ(region.find_gap(units(8), kGranule, Fit::kSmallest), at(2));
-  EXPECT_EQ(region.find_gap(units(1), kGranule, Fit::kLowest), at(0));
-  EXPECT_FALSE(region.has_gap(units(9), kGranule));
-  EXPECT_EQ(region.find_gap(units(9), kGranule, Fit::kSmallest), at(1));  // where there is no other place
+  EXPECT_EQ(region.find_gap(units(8)), at(2));
+  EXPECT_FALSE(region.has_gap(units(9)));
+  EXPECT_EQ(region.find_gap(units(9)), at(1));  // where there is no other place
 }
 
 TEST(Region, GathersMovablePiecesAtTheLowEndOfTheirRun) {
@@ -131,9 +122,9 @@ TEST(Region, GathersMovablePiecesAtTheLowEndOfTheirRun) {
   EXPECT_EQ(compaction.largest_run, units(3));
   for (const Region::Slide& slide : compaction.slides) region.slide(slide);
   // AB.R.FC...
-  EXPECT_FALSE(region.has_gap(units(4), kGranule));
+  EXPECT_FALSE(region.has_gap(units(4)));
   region.give_back(at(3));
-  EXPECT_EQ(region.find_gap(units(3), kGranule, Fit::kLowest), at(2));
+  EXPECT_EQ(region.find_gap(units(3)), at(2));
   region.give_back(at(0));
   region.give_back(at(1));
   region.give_back(at(6));
@@ -144,8 +135,8 @@ TEST(Region, ListsWhatReachesBeyondALoweredLimit) {
   region.set_limit(units(7));
   EXPECT_EQ(region.beyond_limit(), std::vector<std::uint64_t>{at(6)});
   region.give_back(at(6));
-  EXPECT_FALSE(region.has_gap(units(6), kGranule));
-  EXPECT_TRUE(region.has_gap(units(5), kGranule));
+  EXPECT_FALSE(region.has_gap(units(6)));
+  EXPECT_TRUE(region.has_gap(units(5)));
 }
 
 /// Against a plain array of granules: pieces never overlap, gaps are found if and only if they are there, and a run
@@ -169,11 +160,11 @@ TEST(Region, AgreesWithAnArrayOnRandomPrograms) {
       const std::uint64_t size = 1 + random() % 8;
       std::uint64_t longest = 0, length = 0;
       for (const bool unit : taken) longest = std::max(longest, length = unit ? 0 : length + 1);
-      EXPECT_EQ(region.has_gap(units(size), kGranule), longest >= size);
-      auto place = region.find_gap(units(size), kGranule, random() % 2 ? Fit::kLowest : Fit::kSmallest);
+      EXPECT_EQ(region.has_gap(units(size)), longest >= size);
+      auto place = region.find_gap(units(size));
       EXPECT_EQ(place.has_value(), longest >= size);
       if (!place) {
-        const auto run = region.cheapest_run(units(size), kGranule, Fit::kSmallest, all_but({}));
+        const auto run = region.cheapest_run(units(size), Fit::kCheapest, all_but({}));
         ASSERT_TRUE(run.has_value());
         for (const std::uint64_t offset : run->to_remove) {
           mark(offset / at(1), pieces.at(offset), false);

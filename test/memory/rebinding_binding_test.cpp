@@ -172,8 +172,8 @@ TEST_F(RebindingTest, SaysWhenBytesWouldFitButNotInOnePiece) {
   for (Storage& one : all) destroy(one);
 }
 
-// Plans have the upper twelve blocks' places. What no plan knows fills what is below; a slab is put in the place of the
-// smallest of it, and not in the free places above.
+// Plans have the upper twelve blocks' places. What no plan knows fills what is below; a slab is put into the lowest of
+// it, and not into the free places above.
 TEST_F(RebindingTest, KeepsSlabsOutOfThePlacesOfPlans) {
   start(blocks(16));
   binding_.keep_for_plans(blocks(12));
@@ -187,6 +187,19 @@ TEST_F(RebindingTest, KeepsSlabsOutOfThePlacesOfPlans) {
   EXPECT_TRUE(holds(small, 2));
   EXPECT_NE(small.data, place);
   destroy(large), destroy(small);
+}
+
+TEST_F(RebindingTest, PutsSlabsAtTheLowEndThoughThereAreGapsAbove) {
+  start(blocks(8));
+  Storage all[8];
+  for (std::uint8_t i = 0; i < 8; ++i) make(all[i], kBlock, i);
+  const auto lowest = std::ranges::min_element(all, {}, [](const Storage& one) { return one.data; });
+  const auto highest = std::ranges::max_element(all, {}, [](const Storage& one) { return one.data; });
+  const std::byte* const place = lowest->data;
+  destroy(*highest);
+  EXPECT_EQ(pager_.acquire_slab_chunk(kBlock), place);
+  for (Storage& one : all)
+    if (&one != highest) destroy(one);
 }
 
 TEST_F(RebindingTest, BringsAllBackWhenTheBudgetIsLifted) {

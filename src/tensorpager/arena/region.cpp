@@ -10,11 +10,6 @@ namespace tensorpager::arena {
 
 using base::Bytes;
 
-std::uint64_t Region::aligned(std::uint64_t offset, Bytes alignment) const {
-  const std::uint64_t unit = std::max(alignment, granule_).count();
-  return (offset + unit - 1) / unit * unit;
-}
-
 void Region::add_gap(std::uint64_t begin, std::uint64_t end) {
   end = std::min(end, limit_);
   if (begin >= end) return;
@@ -39,26 +34,20 @@ void Region::set_limit(Bytes limit) {
   add_gap(end, limit_);
 }
 
-bool Region::has_gap(Bytes size, Bytes alignment) const {
+bool Region::has_gap(Bytes size) const {
   for (auto it = by_size_.lower_bound({size.count(), 0}); it != by_size_.end(); ++it)
-    if (aligned(std::max(it->second, kept_low_), alignment) + size.count() <= it->second + it->first) return true;
+    if (std::max(it->second, kept_low_) + size.count() <= it->second + it->first) return true;
   return false;
 }
 
-std::optional<std::uint64_t> Region::find_gap(Bytes size, Bytes alignment, Fit fit) const {
-  const std::uint64_t unit = std::max(alignment, granule_).count();
-  if (fit == Fit::kLowest) {
-    for (const auto& [begin, end] : gaps_)
-      if (const std::uint64_t at = aligned(begin, alignment); at + size.count() <= end) return at;
-    return std::nullopt;
-  }
-  const auto at = find_gap_above(kept_low_, size, unit);
-  return at ? at : find_gap_above(0, size, unit);
+std::optional<std::uint64_t> Region::find_gap(Bytes size) const {
+  const auto at = find_gap_above(kept_low_, size);
+  return at ? at : find_gap_above(0, size);
 }
 
-std::optional<std::uint64_t> Region::find_gap_above(std::uint64_t least, Bytes size, std::uint64_t unit) const {
+std::optional<std::uint64_t> Region::find_gap_above(std::uint64_t least, Bytes size) const {
   for (auto it = by_size_.lower_bound({size.count(), 0}); it != by_size_.end(); ++it) {
-    const std::uint64_t at = (it->second + it->first - size.count()) / unit * unit;
+    const std::uint64_t at = rounded_down(it->second + it->first - size.count());
     if (at >= std::max(it->second, least)) return at;
   }
   return std::nullopt;
@@ -68,7 +57,7 @@ std::optional<std::uint64_t> Region::find_gap_within(std::uint64_t begin, std::u
   for (auto gap = gaps_.lower_bound(end); gap != gaps_.begin();) {
     --gap;
     const std::uint64_t gap_begin = std::max(gap->first, begin), gap_end = std::min(gap->second, end);
-    if (gap_begin + size.count() <= gap_end) return (gap_end - size.count()) / granule_.count() * granule_.count();
+    if (gap_begin + size.count() <= gap_end) return rounded_down(gap_end - size.count());
     if (gap->first <= begin) break;
   }
   return std::nullopt;
@@ -153,17 +142,16 @@ std::optional<Region::Run> Region::run_at(const std::vector<Span>& all, const st
   return std::nullopt;
 }
 
-std::optional<Region::Run> Region::cheapest_run(Bytes size, Bytes alignment, Fit fit, const Cost& cost) const {
+std::optional<Region::Run> Region::cheapest_run(Bytes size, Fit fit, const Cost& cost) const {
   const std::vector<Span> all = spans();
   std::vector<std::optional<double>> costs(all.size());
   for (std::size_t i = 0; i < all.size(); ++i)
     costs[i] = !all[i].taken         ? std::make_optional(0.0)
                : all[i].end > limit_ ? std::nullopt
                                      : cost(all[i].begin, Bytes(all[i].end - all[i].begin));
-  const std::uint64_t unit = std::max(alignment, granule_).count();
   double best = std::numeric_limits<double>::infinity();
   std::optional<Run> cheapest;
-  std::uint64_t least = fit == Fit::kLowest ? 0 : kept_low_;
+  std::uint64_t least = kept_low_;
   const auto try_at = [&](std::uint64_t begin) {
     if (begin < least) return;
     if (auto run = run_at(all, costs, begin, size, best)) cheapest = std::move(run);
@@ -172,13 +160,12 @@ std::optional<Region::Run> Region::cheapest_run(Bytes size, Bytes alignment, Fit
   const auto search = [&] {
     for (std::size_t i = 0; i < all.size(); ++i) {
       if (is_fixed(i)) continue;
-      const std::uint64_t begin = aligned(all[i].end > least ? std::max(all[i].begin, least) : all[i].begin, alignment);
-      if (fit != Fit::kBesideFixed) {
+      const std::uint64_t begin = all[i].end > least ? std::max(all[i].begin, least) : all[i].begin;
+      if (fit == Fit::kCheapest) {
         try_at(begin);
-        if (fit == Fit::kLowest && cheapest) return;
         continue;
       }
-      if (is_fixed(i + 1) && all[i].end >= size.count()) try_at((all[i].end - size.count()) / unit * unit);
+      if (is_fixed(i + 1) && all[i].end >= size.count()) try_at(rounded_down(all[i].end - size.count()));
       if (i == 0 || is_fixed(i - 1) || (all[i].begin < least && all[i].end > least)) try_at(begin);
     }
   };

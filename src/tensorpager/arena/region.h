@@ -21,9 +21,9 @@
 
 namespace tensorpager::arena {
 
-/// Where a piece goes: into the lowest gap; into the smallest gap that holds it, at its high end; or, for a piece that
-/// is fixed from now on, beside another fixed one, so that it does not split a run that could be freed.
-enum class Fit : std::uint8_t { kLowest, kSmallest, kBesideFixed };
+/// Where room is made for a piece: where it costs least; or, for a piece that is fixed from now on, there beside
+/// another fixed one, so that it does not split a run that could be freed.
+enum class Fit : std::uint8_t { kCheapest, kBesideFixed };
 
 class Region {
  public:
@@ -33,13 +33,12 @@ class Region {
   /// Space [0, limit) from now on. What is taken beyond stays so until it is given back.
   void set_limit(base::Bytes limit);
   base::Bytes limit() const { return base::Bytes(limit_); }
-  /// Bytes [0, end) are for pieces that ask for kLowest; others go there only where there is no other place.
-  void keep_low(std::uint64_t end) { kept_low_ = end / granule_.count() * granule_.count(); }
+  /// Bytes [0, end) are for pieces that are put there; others go there only where there is no other place.
+  void keep_low(std::uint64_t end) { kept_low_ = rounded_down(end); }
 
-  bool has_gap(base::Bytes size, base::Bytes alignment) const;
-  /// The offset of a gap of `size` bytes, of the kinds kLowest and kSmallest; nothing where no gap holds them.
-  /// `alignment` is a power of two, at least the granule.
-  std::optional<std::uint64_t> find_gap(base::Bytes size, base::Bytes alignment, Fit fit) const;
+  bool has_gap(base::Bytes size) const;
+  /// The offset of `size` bytes at the high end of the smallest gap that holds them; nothing where none does.
+  std::optional<std::uint64_t> find_gap(base::Bytes size) const;
   /// The highest place for `size` bytes, a multiple of the granule, within [begin, end); nothing where there is none.
   std::optional<std::uint64_t> find_gap_within(std::uint64_t begin, std::uint64_t end, base::Bytes size) const;
   /// The offsets of what is taken of [begin, begin + size).
@@ -56,8 +55,8 @@ class Region {
     std::uint64_t offset = 0;
     std::vector<std::uint64_t> to_remove;
   };
-  /// The run of neighbours whose summed cost is least (kLowest: the first there is); nothing where there is none.
-  std::optional<Run> cheapest_run(base::Bytes size, base::Bytes alignment, Fit fit, const Cost& cost) const;
+  /// The run of neighbours whose summed cost is least; nothing where there is none.
+  std::optional<Run> cheapest_run(base::Bytes size, Fit fit, const Cost& cost) const;
   /// The largest run of bytes without a piece that cannot be emptied.
   base::Bytes largest_run(const Cost& cost) const;
 
@@ -88,8 +87,8 @@ class Region {
   /// The run that covers [begin, begin + size) if all in it can be removed for less than `best`, which is set.
   std::optional<Run> run_at(const std::vector<Span>& spans, const std::vector<std::optional<double>>& costs,
                             std::uint64_t begin, base::Bytes size, double& best) const;
-  std::optional<std::uint64_t> find_gap_above(std::uint64_t least, base::Bytes size, std::uint64_t unit) const;
-  std::uint64_t aligned(std::uint64_t offset, base::Bytes alignment) const;
+  std::optional<std::uint64_t> find_gap_above(std::uint64_t least, base::Bytes size) const;
+  std::uint64_t rounded_down(std::uint64_t offset) const { return offset / granule_.count() * granule_.count(); }
   void add_gap(std::uint64_t begin, std::uint64_t end);
   void remove_gap(std::uint64_t begin, std::uint64_t end);
 

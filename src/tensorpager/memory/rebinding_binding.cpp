@@ -99,26 +99,26 @@ std::optional<std::vector<Block*>> RebindingBinding::in_the_way(const pager::Wan
     }
   }
   const std::uint64_t end = (region_.limit() - std::min(planned_, region_.limit())).count();
-  if (planned_ > Bytes(0) && wanted.is_slab)
-    if (auto blocks = in_the_way_of_slab(wanted.bytes, end)) return blocks;
-  if (planned_ > Bytes(0) && !wanted.is_slab && wanted.keep_whole == Bytes(0)) {
+  if (wanted.is_slab) {
+    auto blocks = in_the_way_of_slab(wanted.bytes, end);
+    return blocks ? blocks : in_the_way_of_slab(wanted.bytes, region_.limit().count());
+  }
+  if (planned_ > Bytes(0) && wanted.keep_whole == Bytes(0)) {
     if (const auto gap = region_.find_gap_within(0, end, wanted.bytes)) {
       next_place_ = *gap;
       return std::vector<Block*>();
     }
   }
-  const Bytes alignment = wanted.is_slab ? wanted.bytes : base::kPage;
-  Fit fit = wanted.is_slab ? Fit::kLowest : Fit::kSmallest;
-  if (const auto gap = region_.find_gap(wanted.bytes, alignment, fit)) {
+  if (const auto gap = region_.find_gap(wanted.bytes)) {
     next_place_ = *gap;
     if (wanted.keep_whole == Bytes(0)) return std::vector<Block*>();
     region_.take(*gap, wanted.bytes);
-    const bool leaves_enough = region_.has_gap(wanted.keep_whole, base::kPage);
+    const bool leaves_enough = region_.has_gap(wanted.keep_whole);
     region_.give_back(*gap);
     if (leaves_enough) return std::vector<Block*>();
   }
-  if (wanted.keep_whole > Bytes(0)) fit = Fit::kBesideFixed;
-  const auto run = region_.cheapest_run(wanted.bytes, alignment, fit, cost(now));
+  const Fit fit = wanted.keep_whole > Bytes(0) ? Fit::kBesideFixed : Fit::kCheapest;
+  const auto run = region_.cheapest_run(wanted.bytes, fit, cost(now));
   if (!run) return std::nullopt;
   next_place_ = run->offset;
   std::vector<Block*> blocks;
@@ -126,21 +126,12 @@ std::optional<std::vector<Block*>> RebindingBinding::in_the_way(const pager::Wan
   return blocks;
 }
 
-/// Below `end`, where the least has to leave: a slab stays, and would be in the way of plans.
+/// At the low end as far as it can, though blocks leave for it where there are gaps above: a slab stays, and between
+/// blocks it would part the arena for good; in the places of plans, above `end`, it would be in their way.
 std::optional<std::vector<Block*>> RebindingBinding::in_the_way_of_slab(Bytes bytes, std::uint64_t end) {
-  std::optional<std::vector<Block*>> best;
-  Bytes least = base::kUnlimited;
-  for (std::uint64_t offset = 0; offset + bytes.count() <= end && least > Bytes(0); offset += bytes.count()) {
-    auto blocks = in_the_way_at(offset, bytes);
-    if (!blocks) continue;
-    Bytes leaving;
-    for (const Block* block : *blocks) leaving += block->charged;
-    if (leaving >= least) continue;
-    least = leaving;
-    next_place_ = offset;
-    best = std::move(blocks);
-  }
-  return best;
+  for (next_place_ = 0; next_place_ + bytes.count() <= end; next_place_ += bytes.count())
+    if (auto blocks = in_the_way_at(next_place_, bytes)) return blocks;
+  return std::nullopt;
 }
 
 Bytes RebindingBinding::largest_run(std::uint64_t now) const { return region_.largest_run(cost(now)); }

@@ -9,8 +9,8 @@
 
 namespace tensorpager::pager {
 
-/// An op that keeps the lock waits perhaps for this very thread, or is about to do the same. It goes on with this when it
-/// releases the lock: the flag is set before the last try, and read after each release.
+/// An op that keeps the lock waits perhaps for this very thread, or is about to do the same. It goes on with this when
+/// it releases the lock: the flag is set before the last try, and read after each release.
 void Pager::advance() noexcept {
   constexpr int kTries = 100;
   if (!is_followed()) return;

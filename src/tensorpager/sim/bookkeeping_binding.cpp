@@ -58,12 +58,12 @@ std::optional<std::vector<Block*>> BookkeepingBinding::in_the_way(const pager::W
     if (blocks || wanted.is_slab) return blocks;
   }
   auto gap = region_.find_gap_within(reserve_begin_, reserve_end_, wanted.bytes);
-  if (!gap) gap = region_.find_gap(wanted.bytes, granule_, Fit::kSmallest);
+  if (!gap) gap = region_.find_gap(wanted.bytes);
   if (gap) {
     next_place_ = *gap;
     return std::vector<Block*>();
   }
-  const auto run = region_.cheapest_run(wanted.bytes, granule_, Fit::kSmallest, cost(now));
+  const auto run = region_.cheapest_run(wanted.bytes, Fit::kCheapest, cost(now));
   if (!run) return std::nullopt;
   next_place_ = run->offset;
   std::vector<Block*> blocks;
