@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "tensorpager/pager/plan_cursor.h"
@@ -64,6 +65,26 @@ TEST(PlanEntries, AreTakenFromTheClassWhoseWindowCameBefore) {
   cursor.enter(0, before);
   EXPECT_EQ(cursor.block_of(kBatch), &batch);
   EXPECT_EQ(cursor.block_of(kOther), &other) << "it is known";
+}
+
+/// Gradients, say, that one class makes and the other uses; it lists them in another order.
+std::shared_ptr<const plan::Agenda> with_entries(std::vector<std::optional<std::uint64_t>> identities) {
+  trace::Trace trace{.ops = {{.name = "step"}}};
+  for (const auto& identity : identities)
+    trace.storages.push_back({.bytes = kSize, .entry = true, .identity = identity});
+  return std::make_shared<const plan::Agenda>(trace, plan::Plan{.budget = 1_MiB, .ops = 1});
+}
+
+TEST(PlanEntries, AreFirstThoseOfTheSameIdentity) {
+  PlanCursor before(with_entries({7, std::nullopt, 9})), cursor(with_entries({std::nullopt, 9, 7}));
+  SizedBlock seven(kSize), unnamed(kSize), nine(kSize);
+  before.bind(StorageId{0}, seven);
+  before.bind(StorageId{1}, unnamed);
+  before.bind(StorageId{2}, nine);
+  cursor.enter(0, before);
+  EXPECT_EQ(cursor.block_of(StorageId{0}), &unnamed);
+  EXPECT_EQ(cursor.block_of(StorageId{1}), &nine);
+  EXPECT_EQ(cursor.block_of(StorageId{2}), &seven);
 }
 
 }  // namespace

@@ -194,19 +194,23 @@ void PlanCursor::enter(std::uint32_t op, const PlanCursor& from) {
   if (&from != this) adopt_entries(from);
 }
 
-/// A batch, say, that was made in another class's window: of their size, in the order of their numbers.
+/// What both plans know under one identity; the rest by size, in the order of their numbers: a batch, say, that was
+/// made in another class's window.
 void PlanCursor::adopt_entries(const PlanCursor& from) {
-  for (std::uint32_t i = 0; i < blocks_.size(); ++i) {
-    const StorageId id{i};
-    if (blocks_[i] != nullptr || !agenda_->is_entry(id)) continue;
-    for (std::uint32_t other = 0; other < from.blocks_.size(); ++other) {
-      Block* block = from.blocks_[other];
-      const bool is_candidate = block != nullptr && from.agenda_->is_entry(StorageId{other}) &&
-                                block->size == agenda_->storage_size(id) && !storages_.contains(block);
-      if (!is_candidate) continue;
-      bind(id, *block);
-      break;
-    }
+  for (const bool by_identity : {true, false})
+    for (std::uint32_t i = 0; i < blocks_.size(); ++i)
+      if (blocks_[i] == nullptr && agenda_->is_entry(StorageId{i})) adopt_entry(StorageId{i}, from, by_identity);
+}
+
+void PlanCursor::adopt_entry(StorageId id, const PlanCursor& from, bool by_identity) {
+  const auto identity = agenda_->identity(id);
+  if (by_identity && !identity) return;
+  for (std::uint32_t i = 0; i < from.blocks_.size(); ++i) {
+    const StorageId other{i};
+    Block* const block = from.blocks_[i];
+    const bool is_candidate = block != nullptr && from.agenda_->is_entry(other) &&
+                              block->size == agenda_->storage_size(id) && !storages_.contains(block);
+    if (is_candidate && (!by_identity || from.agenda_->identity(other) == identity)) return bind(id, *block);
   }
 }
 

@@ -93,6 +93,7 @@ class PlanCursor final : public ActionSource {
   void match_births();
   void match_arguments(std::span<Block* const> touched);
   void adopt_entries(const PlanCursor& from);
+  void adopt_entry(plan::StorageId id, const PlanCursor& from, bool by_identity);
   void take_over(std::vector<Action>& actions);
   std::optional<plan::StorageId> continued_by(plan::StorageId ending, std::uint32_t last) const;
   bool made_nothing() const;

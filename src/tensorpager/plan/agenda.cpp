@@ -38,7 +38,10 @@ Agenda::Agenda(const trace::Trace& trace, Plan plan, std::vector<OpSignature> si
       throw base::InvalidArgument("the plan has storage " + std::to_string(index(row.storage)) +
                                   ", which the trace has not");
   }
-  for (const trace::Storage& storage : trace.storages) sizes_.push_back(storage.bytes);
+  for (const trace::Storage& storage : trace.storages) {
+    sizes_.push_back(storage.bytes);
+    identities_.push_back(storage.identity);
+  }
   const bool has_signatures = !signatures_.empty();
   birth_begins_.push_back(0);
   for (const trace::Op& op : trace.ops) {

@@ -55,6 +55,8 @@ class Agenda {
   bool is_entry(StorageId id) const { return liveness_.life(id).entry; }
   /// As asked for.
   base::Bytes storage_size(StorageId id) const { return sizes_[trace::index(id)]; }
+  /// Of one that is alive between windows, where other classes know it: theirs has the same.
+  std::optional<std::uint64_t> identity(StorageId id) const { return identities_[trace::index(id)]; }
   /// Rows with this begin, in the order of the table.
   std::span<const std::uint32_t> beginning(std::uint32_t op) const { return part(beginning_, beginning_begins_, op); }
   /// Rows with this end, page-outs in the order of their tickets.
@@ -98,7 +100,8 @@ class Agenda {
 
   Plan plan_;
   Liveness liveness_;
-  std::vector<base::Bytes> sizes_;                 // by storage
+  std::vector<base::Bytes> sizes_;  // by storage
+  std::vector<std::optional<std::uint64_t>> identities_;
   std::vector<std::vector<StorageId>> arguments_;  // by op
   std::vector<OpSignature> signatures_;
   std::vector<Birth> births_;
