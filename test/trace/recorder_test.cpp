@@ -103,6 +103,35 @@ TEST(Recorder, GivesTemporariesAsThePieceTheyNeedWhereBlocksShareAnArena) {
   EXPECT_EQ(events.recorder.stream().ops[0].temporary, 76_KiB);
 }
 
+TEST(Recorder, WhatTheThreadsOfAKernelMakeAndFreeIsTheOps) {
+  Events events;
+  const auto op = events.begin("attention");
+  std::thread([&] {
+    const auto one = events.born(), other = events.born();
+    events.recorder.block_died(0, one);
+    events.recorder.block_died(0, other);
+  }).join();
+  const auto kept = events.born(op);
+  events.end(op);
+  std::thread([&] { events.born(); }).join();
+  const Stream stream = events.recorder.stream();
+  ASSERT_EQ(names(stream), (std::vector<std::string>{"attention", "outside"}));
+  EXPECT_EQ(stream.ops[0].temporary, 128_KiB);
+  ASSERT_EQ(stream.ops[0].births.size(), 1u);
+  EXPECT_EQ(stream.storages[stream.ops[0].births[0]].block, kept);
+}
+
+TEST(Recorder, OfSeveralOpsUnderWayNoneIsGivenWhatAnotherThreadMakes) {
+  Events events;
+  const auto one = events.begin("mm");
+  Recorder::Ticket other = 0;
+  std::thread([&] { other = events.begin("conv"); }).join();
+  std::thread([&] { events.born(); }).join();
+  events.end(one);
+  events.end(other);
+  EXPECT_EQ(names(events.recorder.stream()).back(), "outside");
+}
+
 TEST(Recorder, OpInsideAnotherAddsWhatItTouchesToIt) {
   Events events;
   const auto a = events.born(), b = events.born();

@@ -10,6 +10,10 @@ Recorder::Op* Recorder::find(Ticket op) {
   return op >= first_ && op < first_ + ops_.size() ? &ops_[op - first_] : nullptr;
 }
 
+Recorder::Ticket Recorder::whose(Ticket op) const {
+  return op == 0 && open_.size() == 1 ? open_.front() : op;
+}
+
 Recorder::Ticket Recorder::append(const base::OpFacts& facts) {
   if (ops_.size() >= 2 * most_ops_) forget_oldest();
   ops_.push_back({.facts = facts,
@@ -32,6 +36,7 @@ Recorder::Ticket Recorder::op_begins(const base::OpFacts& facts, std::span<const
   op_time_ += facts.before;
   if (!ops_.empty()) ops_.back().time += facts.before;
   const Ticket ticket = append(facts);
+  open_.push_back(ticket);
   ops_.back().touched.assign(touched.begin(), touched.end());
   ops_.back().arguments = touched.size();
   return ticket;
@@ -45,6 +50,7 @@ void Recorder::op_touches(Ticket op, std::span<const base::Touch> touched) noexc
 void Recorder::op_ends(Ticket ticket, std::chrono::nanoseconds took) noexcept {
   const std::lock_guard lock(mutex_);
   op_time_ += took;
+  std::erase(open_, ticket);
   Op* op = find(ticket);
   if (op == nullptr) return;
   settle_temporaries(*op, ticket);
@@ -59,6 +65,7 @@ void Recorder::op_ends(Ticket ticket, std::chrono::nanoseconds took) noexcept {
 
 void Recorder::block_born(Ticket ticket, const base::NewBlock& block) noexcept {
   const std::lock_guard lock(mutex_);
+  ticket = whose(ticket);
   if (Op* op = find(ticket)) {
     op->births.push_back(block);
     changes_[ticket].push_back({block.number, block.charged, true});
@@ -71,6 +78,7 @@ void Recorder::block_born(Ticket ticket, const base::NewBlock& block) noexcept {
 
 void Recorder::block_died(Ticket ticket, std::uint64_t number) noexcept {
   const std::lock_guard lock(mutex_);
+  ticket = whose(ticket);
   if (Op* op = find(ticket)) {
     const auto birth = std::find_if(op->births.rbegin(), op->births.rend(),
                                     [&](const base::NewBlock& one) { return one.number == number; });
@@ -157,6 +165,7 @@ void Recorder::restart() noexcept {
   const std::lock_guard lock(mutex_);
   first_ += ops_.size();
   ops_.clear();
+  open_.clear();
   alive_before_.clear();
   changes_.clear();
 }

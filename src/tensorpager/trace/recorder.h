@@ -6,6 +6,8 @@
 // - What an op's kernel calls in turn is part of the op. A block that an op makes and that dies before the op ends is
 //   temporary: of these only the largest sum at one time is kept; where blocks share one arena, the length of the piece
 //   that they need when each goes into the first gap.
+// - What another thread makes and frees outside ops while one op runs is that op's: kernels share their work among
+//   threads.
 // - A block that is born outside any op is born by an op of its own, `outside`.
 // - A block that dies between two ops, or while several run, dies after the one that began last.
 //
@@ -80,6 +82,7 @@ class Recorder final : public base::EventSink {
   };
 
   Op* find(Ticket op);
+  Ticket whose(Ticket op) const;
   Ticket append(const base::OpFacts& facts);
   void settle_temporaries(Op& op, Ticket ticket);
   static base::Bytes largest_sum(const std::vector<Change>& changes);
@@ -91,6 +94,7 @@ class Recorder final : public base::EventSink {
   std::size_t most_ops_;
   mutable std::mutex mutex_;
   std::deque<Op> ops_;
+  std::vector<Ticket> open_;
   Ticket first_ = 1;                                         // of ops_.front()
   std::unordered_map<std::uint64_t, Origin> alive_before_;   // the first op
   std::unordered_map<Ticket, std::vector<Change>> changes_;  // of open ops
