@@ -2,6 +2,7 @@
 // right.
 #include "tensorpager/guide/guide.h"
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <vector>
@@ -96,9 +97,22 @@ class GuideTest : public pager::PagerTest {
     guide_->hint(Hint::kStepEnds);
   }
 
+  /// Gradients live from one of two windows into the other, in which they are used, and into the next, which makes
+  /// others.
+  void make_gradients() {
+    for (std::size_t i = 0; i < kLayers; ++i) {
+      if (gradients_[i] != nullptr) destroy(*gradients_[i]);
+      gradients_[i] = run_op("backward", {{weights_[i], seeds_[i]}}, nullptr, 200 + i, true);
+    }
+  }
+  void use_gradients() {
+    for (std::size_t i = 0; i < kLayers; ++i) run_op("update", {{gradients_[i], 200 + i}}, weights_[i], ++seeds_[i]);
+  }
+
   std::optional<Guide> guide_;
   std::vector<std::string> said_;
   std::vector<Block*> weights_, outputs_;
+  std::vector<Block*> gradients_ = std::vector<Block*>(kLayers);
   std::uint64_t seeds_[kLayers] = {};
 
  private:
@@ -282,6 +296,30 @@ TEST_F(GuideTest, PlansAllClassesForTheSlabsThatThereAreNow) {
   ASSERT_EQ(after.value().classes.size(), 2u);
   for (const ClassLesson& one : after.value().classes)
     EXPECT_EQ(one.trace->slab, before.value().classes.front().trace->slab + 64_KiB);
+}
+
+TEST_F(GuideTest, KnowsOverClassesWhatOneMakesAndAnotherUsesWhicheverOfThemCameLast) {
+  start_guided(room_for(10), {.plans = false});
+  const plan::Machine machine = machine_of({.rates = {.out = {1e9, 1e-6}, .in = {1e9, 1e-6}}});
+  const auto expect_all_known = [&] {
+    const auto lesson = learn(guide_->stream(), pager_.budget(), machine);
+    ASSERT_TRUE(lesson);
+    ASSERT_EQ(lesson.value().classes.size(), 2u);
+    for (const ClassLesson& one : lesson.value().classes)  // the first gradient dies where a window ends
+      EXPECT_GE(std::ranges::count_if(one.trace->storages, [](const auto& it) { return it.identity.has_value(); }),
+                2 * kLayers - 1);
+  };
+  for (int step = 0; step < 6; ++step) {
+    make_gradients();
+    guide_->hint(Hint::kStepEnds);
+    if (step == 5) expect_all_known();
+    for (int i = 0; i <= step % 2; ++i) {
+      use_gradients();
+      guide_->hint(Hint::kStepEnds);
+    }
+  }
+  expect_all_known();
+  for (Block* gradient : gradients_) destroy(*gradient);
 }
 
 /// A plan for what was recorded so far, as from files.

@@ -46,7 +46,7 @@ double overhead_of(plan::Nanoseconds step, plan::Nanoseconds compute) {
 /// By storage of the trace, the number of the block that it is when the window ends; 0 for none.
 std::vector<std::uint64_t> blocks_at_end(const trace::Stream& stream, trace::Span window) {
   std::vector<std::uint64_t> blocks;
-  for (const std::size_t i : trace::storages_at_end(stream, window))
+  for (const std::size_t i : trace::window_storages(stream, window).at_end)
     blocks.push_back(i != trace::StreamStorage::kNever ? stream.storages[i].block : 0);
   return blocks;
 }
@@ -62,13 +62,15 @@ struct Candidate {
   trace::Trace trace;
   std::vector<plan::OpSignature> signatures;
   std::vector<std::uint64_t> blocks;
+  std::uint64_t blocks_at;  // when: so many ops of the session before
   std::uint64_t end;
   double share;
 };
 
-std::vector<Candidate> candidates_in(const trace::Stream& stream, std::thread::id& thread) {
+std::vector<Candidate> candidates_in(std::vector<trace::WindowClass>& classes, const trace::Stream& stream,
+                                     std::thread::id& thread) {
   std::vector<Candidate> candidates;
-  for (trace::WindowClass& one : trace::classify_windows(stream)) {
+  for (trace::WindowClass& one : classes) {
     const double share = static_cast<double>(one.ops()) / static_cast<double>(stream.ops.size());
     if (one.windows.size() < 2 || share < kLeastShare || candidates.size() == kMostClasses) continue;
     const trace::Span last = one.windows.back();
@@ -76,6 +78,7 @@ std::vector<Candidate> candidates_in(const trace::Stream& stream, std::thread::i
     candidates.push_back({.trace = std::move(one.trace),
                           .signatures = signatures_of(stream, last),
                           .blocks = blocks_at_end(stream, last),
+                          .blocks_at = stream.first + last.end,
                           .end = stream.first + last.end,
                           .share = share});
   }
@@ -84,6 +87,7 @@ std::vector<Candidate> candidates_in(const trace::Stream& stream, std::thread::i
 
 /// What the program did before it may do again.
 void add_known(std::vector<Candidate>& candidates, const Lesson& known) {
+  const std::uint64_t newest = std::ranges::max(known.classes, {}, &ClassLesson::end).end;
   for (const ClassLesson& one : known.classes) {
     const auto is_same = [&](const Candidate& other) { return one.agenda->signatures() == other.signatures; };
     if (candidates.size() == kMostClasses || std::ranges::any_of(candidates, is_same)) continue;
@@ -92,12 +96,39 @@ void add_known(std::vector<Candidate>& candidates, const Lesson& known) {
     candidates.push_back({.trace = std::move(trace),
                           .signatures = one.agenda->signatures(),
                           .blocks = one.blocks,
+                          .blocks_at = newest,
                           .end = one.end,
                           .share = 0});
   }
 }
 
-/// A storage that is the same block when the window of each class ends is the same over classes.
+/// Each class's blocks as they are when the newest window ends: what an older window left was renewed since, perhaps,
+/// by those of other classes, as gradients are.
+void bring_up_to_date(std::vector<Candidate>& candidates, const std::vector<trace::WindowClass>& classes,
+                      const trace::Stream& stream) {
+  std::vector<trace::Span> windows;
+  for (const trace::WindowClass& one : classes) windows.insert(windows.end(), one.windows.begin(), one.windows.end());
+  std::ranges::sort(windows, {}, &trace::Span::begin);
+  for (const trace::Span window : windows) {
+    const auto is_before = [&](const Candidate& one) { return one.blocks_at <= stream.first + window.begin; };
+    if (std::ranges::none_of(candidates, is_before)) continue;
+    const trace::WindowStorages storages = trace::window_storages(stream, window);
+    std::unordered_map<std::uint64_t, std::uint64_t> renewed;
+    for (std::size_t i = 0; i < storages.at_begin.size(); ++i) {
+      const std::size_t before = storages.at_begin[i], after = storages.at_end[i];
+      if (before != trace::StreamStorage::kNever && after != trace::StreamStorage::kNever && before != after)
+        renewed[stream.storages[before].block] = stream.storages[after].block;
+    }
+    for (Candidate& one : candidates) {
+      if (!is_before(one)) continue;
+      for (std::uint64_t& block : one.blocks)
+        if (const auto found = renewed.find(block); found != renewed.end()) block = found->second;
+      one.blocks_at = stream.first + window.end;
+    }
+  }
+}
+
+/// A storage that is the same block in each class is the same over classes.
 void identify(std::vector<Candidate>& candidates) {
   std::optional<std::set<std::uint64_t>> everywhere;
   for (const Candidate& one : candidates) {
@@ -207,11 +238,13 @@ plan::Machine machine_of(const pager::Pager::TransferCosts& costs) {
 base::Result<Lesson, NoLesson> learn(const trace::Stream& stream, Bytes budget, const plan::Machine& machine,
                                      const Lesson* known) {
   Lesson lesson;
-  std::vector<Candidate> candidates = candidates_in(stream, lesson.thread);
+  std::vector<trace::WindowClass> classes = trace::classify_windows(stream);
+  std::vector<Candidate> candidates = candidates_in(classes, stream, lesson.thread);
   if (candidates.empty()) return NoLesson::kNoWindow;
   const auto fits = [&](const Candidate& one) { return plan::Liveness(one.trace).need() <= budget; };
   if (std::ranges::all_of(candidates, fits)) return NoLesson::kFits;
   if (known != nullptr && known->thread == lesson.thread) add_known(candidates, *known);
+  bring_up_to_date(candidates, classes, stream);
   identify(candidates);
   level_slabs(candidates, stream);
   const std::vector<plan::Plan> plans = plan_all(candidates, budget, machine);

@@ -23,7 +23,7 @@ namespace tensorpager::guide {
 struct ClassLesson {
   std::shared_ptr<const plan::Agenda> agenda;
   std::shared_ptr<const trace::Trace> trace;
-  std::vector<std::uint64_t> blocks;  // by storage, its number when the last window ended; 0: not alive then
+  std::vector<std::uint64_t> blocks;  // by storage, its number when the newest window of any class ended; 0: none
   std::uint64_t end = 0;              // of the last window: ops of the session before it
   base::Bytes need = {};
   base::Bytes floor = {};

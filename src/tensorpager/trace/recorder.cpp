@@ -10,9 +10,7 @@ Recorder::Op* Recorder::find(Ticket op) {
   return op >= first_ && op < first_ + ops_.size() ? &ops_[op - first_] : nullptr;
 }
 
-Recorder::Ticket Recorder::whose(Ticket op) const {
-  return op == 0 && open_.size() == 1 ? open_.front() : op;
-}
+Recorder::Ticket Recorder::whose(Ticket op) const { return op == 0 && open_.size() == 1 ? open_.front() : op; }
 
 Recorder::Ticket Recorder::append(const base::OpFacts& facts) {
   if (ops_.size() >= 2 * most_ops_) forget_oldest();

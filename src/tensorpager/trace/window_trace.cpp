@@ -30,10 +30,14 @@ class Writer {
   }
 
   /// After `write`.
-  std::vector<std::size_t> at_end() const {
-    std::vector<std::size_t> found(used_.size(), kNone);
+  WindowStorages storages() const {
+    WindowStorages found{.at_begin = std::vector<std::size_t>(used_.size(), kNone),
+                         .at_end = std::vector<std::size_t>(used_.size(), kNone)};
     for (std::size_t i = 0; i < keys_.size(); ++i) {
-      if (keys_[i] != kNone && !dies_inside(i)) found[all_keys_[keys_[i]].number] = i;
+      if (keys_[i] == kNone) continue;
+      const std::size_t number = all_keys_[keys_[i]].number;
+      if (alive_at_begin(i)) found.at_begin[number] = i;
+      if (!dies_inside(i)) found.at_end[number] = i;
     }
     return found;
   }
@@ -165,9 +169,9 @@ class Writer {
 
 std::optional<Trace> window_trace(const Stream& stream, Span window) { return Writer(stream, window).write(); }
 
-std::vector<std::size_t> storages_at_end(const Stream& stream, Span window) {
+WindowStorages window_storages(const Stream& stream, Span window) {
   Writer writer(stream, window);
-  return writer.write() ? writer.at_end() : std::vector<std::size_t>();
+  return writer.write() ? writer.storages() : WindowStorages();
 }
 
 }  // namespace tensorpager::trace

@@ -27,8 +27,13 @@ struct Span {
 /// times and temporaries.
 std::optional<Trace> window_trace(const Stream& stream, Span window);
 
-/// Of a window that has a trace: by storage of that, the storage of the stream that it is when the window ends;
-/// StreamStorage::kNever where it is not alive then.
-std::vector<std::size_t> storages_at_end(const Stream& stream, Span window);
+/// By storage of a window's trace, the storage of the stream that it is then; StreamStorage::kNever where it is not
+/// alive.
+struct WindowStorages {
+  std::vector<std::size_t> at_begin, at_end;
+};
+
+/// Empty where the window has no trace.
+WindowStorages window_storages(const Stream& stream, Span window);
 
 }  // namespace tensorpager::trace
