@@ -67,6 +67,33 @@ TEST(PlanEntries, AreTakenFromTheClassWhoseWindowCameBefore) {
   EXPECT_EQ(cursor.block_of(kOther), &other) << "it is known";
 }
 
+TEST(PlanEntries, AreWhatTheOpUsesInsteadOfThem) {
+  const trace::Trace trace{.storages = {{.bytes = kSize, .entry = true}, {.bytes = kOtherSize, .entry = true}},
+                           .ops = {{.name = "step", .reads = {StorageId{0}, StorageId{1}}}}};
+  PlanCursor cursor(std::make_shared<const plan::Agenda>(trace, plan::Plan{.budget = 1_MiB, .ops = 1}));
+  SizedBlock old(kSize), renewed(kSize), other(kOtherSize);
+  old.number = 7;
+  cursor.bind(StorageId{0}, old);
+  cursor.bind(StorageId{1}, other);
+  const auto use = [&](const std::vector<Block*>& touched) {
+    std::vector<Action> actions;
+    EXPECT_TRUE(cursor.begin_op(cursor.agenda().signature(0), touched, actions));
+    end(cursor);
+    return actions;
+  };
+  use({&old, &other});  // what is not to be resident leaves when the first op begins
+  EXPECT_TRUE(use({&old, &other}).empty());
+  EXPECT_TRUE(use({&other}).empty()) << "it is an op within the op that uses the other";
+  const std::vector<Action> actions = use({&renewed, &other});
+  EXPECT_EQ(cursor.block_of(StorageId{0}), &renewed);
+  EXPECT_EQ(cursor.block_of(StorageId{1}), &other);
+  ASSERT_EQ(actions.size(), 2u);
+  EXPECT_EQ(actions[0].kind, Action::Kind::kPageOut);
+  EXPECT_EQ(actions[0].block, &old);
+  EXPECT_EQ(actions[1].kind, Action::Kind::kAwaitQueued);
+  EXPECT_EQ(actions[1].number, 7u);
+}
+
 /// Gradients, say, that one class makes and the other uses; it lists them in another order.
 std::shared_ptr<const plan::Agenda> with_entries(std::vector<std::optional<std::uint64_t>> identities) {
   trace::Trace trace{.ops = {{.name = "step"}}};

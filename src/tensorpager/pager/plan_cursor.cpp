@@ -63,6 +63,7 @@ bool PlanCursor::begin_op(const OpSignature& op, std::span<Block* const> touched
     ++misses_;
   }
   match_arguments(touched);
+  if (op == agenda_->signature(position_)) replace_arguments(touched, actions);
   is_provisional_ = !touches;
   in_op_ = true;
   if (std::exchange(is_new_, false)) leave_what_is_below(actions);
@@ -181,6 +182,24 @@ void PlanCursor::match_arguments(std::span<Block* const> touched) {
       return block->size == agenda_->storage_size(id) && !storages_.contains(block);
     });
     if (found != touched.end()) bind(id, **found);
+  }
+}
+
+/// A model that was made anew, say: the op uses a block of that size that is not known, and not the one that was taken
+/// for the storage. That one leaves: it is of no plan.
+void PlanCursor::replace_arguments(std::span<Block* const> touched, std::vector<Action>& actions) {
+  const auto is_unknown = [&](const Block* block) { return !storages_.contains(block); };
+  if (std::ranges::none_of(touched, is_unknown)) return;
+  for (const StorageId id : agenda_->arguments(position_)) {
+    Block* const before = blocks_[index(id)];
+    if (before == nullptr || std::ranges::find(touched, before) != touched.end()) continue;
+    const auto found = std::ranges::find_if(touched, [&](const Block* block) {
+      return block->size == agenda_->storage_size(id) && is_unknown(block);
+    });
+    if (found == touched.end()) continue;
+    bind(id, **found);
+    actions.push_back({Action::Kind::kPageOut, before});
+    actions.push_back({.kind = Action::Kind::kAwaitQueued, .block = before, .number = before->number});
   }
 }
 

@@ -92,6 +92,7 @@ class PlanCursor final : public ActionSource {
   void end_rows(std::vector<Action>& actions);
   void match_births();
   void match_arguments(std::span<Block* const> touched);
+  void replace_arguments(std::span<Block* const> touched, std::vector<Action>& actions);
   void adopt_entries(const PlanCursor& from);
   void adopt_entry(plan::StorageId id, const PlanCursor& from, bool by_identity);
   void take_over(std::vector<Action>& actions);
