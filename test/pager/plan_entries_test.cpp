@@ -56,6 +56,42 @@ TEST(PlanEntries, WhatTheTraceHasDeadAndLivesOnIsTheUnknownStorageThatTheOpWrite
   EXPECT_EQ(cursor.block_of(kNext), nullptr);
 }
 
+/// Both states of a recurrent net, say, are made anew and of one size: the trace's order of writes tells them apart.
+TEST(PlanEntries, OfSeveralThatAreContinuedTheTraceSaysWhichIsWhich) {
+  constexpr StorageId kHidden{0}, kCell{1}, kNewHidden{2}, kNewCell{3};
+  const trace::Trace trace{.storages = {{.bytes = kSize, .entry = true},
+                                        {.bytes = kSize, .entry = true},
+                                        {.bytes = kSize},
+                                        {.bytes = kSize}},
+                           .ops = {{.name = "lstm", .births = {kNewHidden, kNewCell}},
+                                   {.name = "detach", .writes = {kCell, kHidden}, .deaths = {kNewHidden, kNewCell}}}};
+  PlanCursor cursor(std::make_shared<const plan::Agenda>(trace, plan::Plan{.budget = 1_MiB, .ops = 2}));
+  SizedBlock hidden(kSize), cell(kSize), new_hidden(kSize), new_cell(kSize);
+  cursor.bind(kHidden, hidden);
+  cursor.bind(kCell, cell);
+  begin(cursor, 0);
+  cursor.created(new_hidden);
+  cursor.created(new_cell);
+  end(cursor);
+  begin(cursor, 1);
+  end(cursor);
+  cursor.died(hidden);
+  cursor.died(cell);
+  begin(cursor, 0);
+  EXPECT_EQ(cursor.block_of(kCell), &new_hidden);
+  EXPECT_EQ(cursor.block_of(kHidden), &new_cell);
+}
+
+TEST(PlanEntries, ABlockIsOneStorage) {
+  PlanCursor cursor(loop_over_batches());
+  SizedBlock block(kSize);
+  cursor.bind(kBatch, block);
+  cursor.bind(kNext, block);
+  EXPECT_EQ(cursor.block_of(kBatch), nullptr);
+  cursor.died(block);
+  EXPECT_EQ(cursor.block_of(kNext), nullptr);
+}
+
 TEST(PlanEntries, AreTakenFromTheClassWhoseWindowCameBefore) {
   PlanCursor before(loop_over_batches()), cursor(loop_over_batches());
   SizedBlock batch(kSize), other(kOtherSize), newer(kOtherSize);

@@ -109,7 +109,9 @@ void bring_up_to_date(std::vector<Candidate>& candidates, const std::vector<trac
   std::vector<trace::Span> windows;
   for (const trace::WindowClass& one : classes) windows.insert(windows.end(), one.windows.begin(), one.windows.end());
   std::ranges::sort(windows, {}, &trace::Span::begin);
+  const std::uint64_t newest = std::ranges::max(candidates, {}, &Candidate::end).end;
   for (const trace::Span window : windows) {
+    if (stream.first + window.end > newest) break;
     const auto is_before = [&](const Candidate& one) { return one.blocks_at <= stream.first + window.begin; };
     if (std::ranges::none_of(candidates, is_before)) continue;
     const trace::WindowStorages storages = trace::window_storages(stream, window);

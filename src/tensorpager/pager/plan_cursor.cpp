@@ -27,6 +27,7 @@ PlanCursor::PlanCursor(std::shared_ptr<const plan::Agenda> agenda)
       places_(agenda_->ops()) {}
 
 void PlanCursor::bind(StorageId storage, Block& block) {
+  if (const auto known = storages_.find(&block); known != storages_.end()) blocks_[index(known->second)] = nullptr;
   if (Block* before = std::exchange(blocks_[index(storage)], &block)) storages_.erase(before);
   storages_[&block] = storage;
 }
@@ -193,9 +194,8 @@ void PlanCursor::replace_arguments(std::span<Block* const> touched, std::vector<
   for (const StorageId id : agenda_->arguments(position_)) {
     Block* const before = blocks_[index(id)];
     if (before == nullptr || std::ranges::find(touched, before) != touched.end()) continue;
-    const auto found = std::ranges::find_if(touched, [&](const Block* block) {
-      return block->size == agenda_->storage_size(id) && is_unknown(block);
-    });
+    const auto found = std::ranges::find_if(
+        touched, [&](const Block* block) { return block->size == agenda_->storage_size(id) && is_unknown(block); });
     if (found == touched.end()) continue;
     bind(id, **found);
     actions.push_back({Action::Kind::kPageOut, before});
@@ -254,8 +254,8 @@ bool PlanCursor::made_nothing() const {
          (!agenda_->births(position_).empty() || std::ranges::any_of(agenda_->beginning(position_), is_made));
 }
 
-/// The storages whose death the trace has after the last op, and that live on, continue those that died instead; or,
-/// where it is not known what those were, those that the op is to have written.
+/// The storages whose death the trace has after the last op, and that live on, continue those that the op is to have
+/// written and that are no longer there, in the trace's order; or others that died instead.
 void PlanCursor::take_over(std::vector<Action>& actions) {
   const std::uint32_t last = (position_ == 0 ? agenda_->ops() : position_) - 1;
   for (const StorageId ending : agenda_->deaths(last)) {
@@ -263,7 +263,6 @@ void PlanCursor::take_over(std::vector<Action>& actions) {
     if (block == nullptr) continue;
     const auto continued = continued_by(ending, last);
     if (!continued) continue;
-    blocks_[index(ending)] = nullptr;
     bind(*continued, *block);
     if (const auto place = place_of(*block)) actions.push_back({Action::Kind::kMove, block, *place});
     std::erase(lost_, *continued);
@@ -273,13 +272,12 @@ void PlanCursor::take_over(std::vector<Action>& actions) {
 
 std::optional<StorageId> PlanCursor::continued_by(StorageId ending, std::uint32_t last) const {
   const auto has_its_size = [&](StorageId id) { return agenda_->storage_size(id) == agenda_->storage_size(ending); };
+  const auto& written = agenda_->entries_written(last);
+  const auto unknown =
+      std::ranges::find_if(written, [&](StorageId id) { return blocks_[index(id)] == nullptr && has_its_size(id); });
+  if (unknown != written.end()) return *unknown;
   const auto lost = std::ranges::find_if(lost_, has_its_size);
-  if (lost != lost_.end()) return *lost;
-  const auto& written = agenda_->arguments(last);
-  const auto unknown = std::ranges::find_if(written, [&](StorageId id) {
-    return agenda_->is_entry(id) && blocks_[index(id)] == nullptr && has_its_size(id);
-  });
-  return unknown != written.end() ? std::optional(*unknown) : std::nullopt;
+  return lost != lost_.end() ? std::optional(*lost) : std::nullopt;
 }
 
 void PlanCursor::match_births() {

@@ -1,6 +1,7 @@
 #include "tensorpager/plan/agenda.h"
 
 #include <algorithm>
+#include <iterator>
 #include <numeric>
 #include <string>
 #include <utility>
@@ -55,6 +56,8 @@ Agenda::Agenda(const trace::Trace& trace, Plan plan, std::vector<OpSignature> si
     if (!has_signatures) signatures_.push_back(signature);
     std::erase_if(arguments, [&](StorageId id) { return !liveness_.life(id).pageable; });
     arguments_.push_back(std::move(arguments));
+    auto& entries = entries_written_.emplace_back();
+    std::ranges::copy_if(op.writes, std::back_inserter(entries), [&](StorageId id) { return is_entry(id); });
     for (const StorageId id : op.births)
       if (liveness_.life(id).pageable) births_.push_back({id, trace.storages[index(id)].bytes});
     birth_begins_.push_back(static_cast<std::uint32_t>(births_.size()));

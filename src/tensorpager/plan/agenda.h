@@ -50,6 +50,8 @@ class Agenda {
   std::span<const Birth> births(std::uint32_t op) const { return part(births_, birth_begins_, op); }
   /// The pageable storages that it uses, but for those that it makes.
   const std::vector<StorageId>& arguments(std::uint32_t op) const { return arguments_[op]; }
+  /// Of what is alive between windows, what it writes, in the order of the trace.
+  const std::vector<StorageId>& entries_written(std::uint32_t op) const { return entries_written_[op]; }
   /// The pageable storages that die after it.
   std::span<const StorageId> deaths(std::uint32_t op) const { return liveness_.deaths(op); }
   bool is_entry(StorageId id) const { return liveness_.life(id).entry; }
@@ -103,6 +105,7 @@ class Agenda {
   std::vector<base::Bytes> sizes_;  // by storage
   std::vector<std::optional<std::uint64_t>> identities_;
   std::vector<std::vector<StorageId>> arguments_;  // by op
+  std::vector<std::vector<StorageId>> entries_written_;
   std::vector<OpSignature> signatures_;
   std::vector<Birth> births_;
   std::vector<std::uint32_t> birth_begins_;

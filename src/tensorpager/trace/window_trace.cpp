@@ -130,18 +130,21 @@ class Writer {
       op.births.push_back(number(keys_[i]));
       op.moved += storage(i).bytes;
     }
+    std::map<StorageId, StorageId> taken_over;  // by what stood in
     for (const std::size_t i : seen.deaths) {
       const auto overlap = overlaps_.find(i);
       if (overlap == overlaps_.end()) {
         op.deaths.push_back(number(keys_[i]));
         continue;
       }
-      const StorageId taken_over = number(overlap->second.taken_over);
-      if (std::ranges::find(op.writes, taken_over) == op.writes.end()) op.writes.push_back(taken_over);
+      const StorageId old = number(overlap->second.taken_over);
       op.deaths.push_back(number(overlap->second.stand_in));
+      taken_over[op.deaths.back()] = old;
       keys_[renewed_[i]] = overlap->second.taken_over;
     }
     std::ranges::sort(op.deaths);
+    for (const auto& [stand_in, old] : taken_over)
+      if (std::ranges::find(op.writes, old) == op.writes.end()) op.writes.push_back(old);
     return op;
   }
 

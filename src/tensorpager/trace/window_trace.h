@@ -20,8 +20,9 @@ struct Span {
 ///
 /// A storage that is alive at the beginning and dies is continued by one that the window makes and leaves behind: a
 /// gradient, the batch that a variable holds. Where the new one is born before the old one dies, a storage of the trace
-/// stands for the new one until then, and the op after which the old one dies writes the old one: it takes over. One
-/// whose size changes from window to window has the larger size.
+/// stands for the new one until then, and the op after which the old one dies writes the old one: it takes over.
+/// Of several these writes are in the order of the deaths. One whose size changes from window to window has the larger
+/// size.
 ///
 /// Storages are numbered in the order of their first use, so that windows that do the same have equal traces, but for
 /// times and temporaries.
