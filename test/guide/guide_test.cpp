@@ -322,6 +322,27 @@ TEST_F(GuideTest, KnowsOverClassesWhatOneMakesAndAnotherUsesWhicheverOfThemCameL
   for (Block* gradient : gradients_) destroy(*gradient);
 }
 
+// Who follows is told all that happened since that window.
+TEST_F(GuideTest, KnowsBlocksAsTheyWereWhenTheNewestWindowOfAClassEnded) {
+  start_guided(room_for(10), {.plans = false});
+  for (int step = 0; step < 6; ++step) {
+    make_gradients();
+    use_gradients();
+    guide_->hint(Hint::kStepEnds);
+  }
+  const std::uint64_t last = gradients_.back()->number;
+  make_gradients();
+  run_op("rare", {}, weights_[0], ++seeds_[0]);  // a window of its own class, seen once
+  use_gradients();
+  guide_->hint(Hint::kStepEnds);
+  make_gradients();
+  const auto lesson = learn(guide_->stream(), pager_.budget(), machine_of({}));
+  ASSERT_TRUE(lesson);
+  ASSERT_EQ(lesson.value().classes.size(), 1u);
+  for (const std::uint64_t block : lesson.value().classes.front().blocks) EXPECT_LE(block, last);
+  for (Block* gradient : gradients_) destroy(*gradient);
+}
+
 /// A plan for what was recorded so far, as from files.
 std::vector<plan::GivenPlan> given_from(const trace::Stream& stream, Bytes budget) {
   const auto lesson = learn(stream, budget, machine_of({.rates = {.out = {1e9, 1e-6}, .in = {1e9, 1e-6}}}));
