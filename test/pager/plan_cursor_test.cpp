@@ -407,6 +407,17 @@ TEST_F(PlacesTest, LearnsWhichOfSeveralOfOneSizeLives) {
   EXPECT_EQ(make(*made_), 48u << 10);
 }
 
+TEST_F(PlacesTest, PutsATemporaryThatCameFirstThisTimeWhereTemporariesGo) {
+  begin("make", {kPart});
+  make(*made_);
+  end();
+  run_use();
+  places_.died(*made_);
+  begin("make", {kPart});
+  EXPECT_EQ(make(*large_), 0u);
+  EXPECT_EQ(make(*made_), 48u << 10);
+}
+
 TEST_F(PlacesTest, PutsTemporariesIntoGapsOfTheirRowAndThenBetweenRows) {
   begin("make", {kPart});
   EXPECT_EQ(make(*made_), 48u << 10);

@@ -46,6 +46,7 @@ bool PlanCursor::begin_op(const OpSignature& op, std::span<Block* const> touched
   temporaries_.clear();
   in_op_ = false;
   made_ = 0;
+  makes_otherwise_ = false;
   const auto silent = std::exchange(silent_, std::nullopt);
   const OpSignature& expected = agenda_->signature(position_);
   const bool touches = op.sizes != 0;
@@ -357,15 +358,17 @@ std::optional<std::uint64_t> PlanCursor::place_of_birth(base::Bytes size, base::
   return row != nullptr && row->bytes == charged ? std::optional(row->offset) : std::nullopt;
 }
 
-/// What the op makes next, as in the last window; else the first birth of this size that has no block yet. Nothing
-/// where it is what the op allocates for itself.
-std::optional<StorageId> PlanCursor::next_birth(base::Bytes size) const {
+/// What the op makes next, as in the last window; else, or where it has made something else this time, the first birth
+/// of this size that has no block yet. Nothing where it is what the op allocates for itself.
+std::optional<StorageId> PlanCursor::next_birth(base::Bytes size) {
   const auto births = agenda_->births(position_);
   const std::vector<std::uint32_t>& places = places_[position_];
-  if (!places.empty()) {
+  if (!places.empty() && !makes_otherwise_) {
     const auto found = std::ranges::find(places, made_);
     if (found == places.end()) return std::nullopt;
-    return births[static_cast<std::size_t>(found - places.begin())].storage;
+    const Agenda::Birth& birth = births[static_cast<std::size_t>(found - places.begin())];
+    if (birth.size == size) return birth.storage;
+    makes_otherwise_ = true;
   }
   for (const plan::Agenda::Birth& birth : births)
     if (birth.size == size && std::ranges::find(placed_, birth.storage) == placed_.end()) return birth.storage;

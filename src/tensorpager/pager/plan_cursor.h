@@ -78,7 +78,7 @@ class PlanCursor final : public ActionSource {
   void begin_rows(std::vector<Action>& actions, std::optional<std::uint32_t> skipping_to = std::nullopt);
   bool is_resident_now(plan::StorageId storage) const;
   void leave_what_is_below(std::vector<Action>& actions);
-  std::optional<plan::StorageId> next_birth(base::Bytes size) const;
+  std::optional<plan::StorageId> next_birth(base::Bytes size);
   std::optional<std::uint64_t> place_of_temporary(base::Bytes charged);
   std::optional<std::uint64_t> gap_in_row(base::Bytes charged) const;
   std::optional<std::uint64_t> gap_between_rows(base::Bytes charged) const;
@@ -114,8 +114,9 @@ class PlanCursor final : public ActionSource {
     Block* block;
     std::uint32_t place;  // among all that the op made
   };
-  std::vector<Birth> born_;  // in the op under way
-  std::uint32_t made_ = 0;   // blocks in the op under way
+  std::vector<Birth> born_;       // in the op under way
+  std::uint32_t made_ = 0;        // blocks in the op under way
+  bool makes_otherwise_ = false;  // than in the last window, as far as sizes tell
   /// By op: the places of its births among all that it makes, as they were in the last window; empty: not known.
   std::vector<std::vector<std::uint32_t>> places_;
   std::vector<plan::StorageId> placed_;  // in the op under way
