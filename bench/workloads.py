@@ -200,3 +200,10 @@ CASES = {
     "Seq2Seq": seq2seq,
     "U-Net": unet,
 }
+# The same, of more bytes than the libraries of a process take.
+LARGE_CASES = {
+    "ResNet-18": partial(resnet18, batch=96),
+    "GPT-2 like": partial(gpt2, layers=8, width=256, length=128, batch=48, words=2000),
+    "Seq2Seq": partial(seq2seq, batch=768),
+    "U-Net": partial(unet, batch=48),
+}
