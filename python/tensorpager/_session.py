@@ -57,6 +57,7 @@ def enable(
     binding: str | None = None,
     *,
     plan: str | None = None,
+    plan_cache: str | None = None,
     quiet: bool | None = None,
 ) -> Session:
     """Charges and pages what this process allocates from now on, on the CPU.
@@ -69,6 +70,8 @@ def enable(
         TENSORPAGER_BINDING, else stable. One process keeps to one binding.
     plan: a plan file to follow from the first op on, with its trace beside it, ``step.trace`` for ``step.plan``; several, with one boundary
         table, are separated by colons. Where no budget limits, theirs does. Default: TENSORPAGER_PLAN, else plans are made while the program runs.
+    plan_cache: a directory in which the plans that are made are kept for later runs; what an earlier run made there for the same windows and
+        budget is not planned anew. Default: TENSORPAGER_PLAN_CACHE, else none.
     quiet: True keeps it from saying, in a line on standard error each, how many bytes of tensors were made before and are therefore
         outside the budget, and where a plan comes in force. Default: TENSORPAGER_QUIET.
 
@@ -82,6 +85,7 @@ def enable(
         "FUZZ": fuzz,
         "BINDING": binding,
         "PLAN": plan,
+        "PLAN_CACHE": plan_cache,
         "QUIET": None if quiet is None else int(quiet),
     }
     before = _tensor_bytes()

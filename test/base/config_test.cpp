@@ -53,7 +53,9 @@ TEST(ReadConfig, ReadsEveryVariable) {
                                    {"TENSORPAGER_ON_DEMAND", "1"},
                                    {"TENSORPAGER_PLAN_SYNC", "on"},
                                    {"TENSORPAGER_PLAN", "a.plan:b.plan"},
+                                   {"TENSORPAGER_PLAN_CACHE", "plans"},
                                    {"TENSORPAGER_CURVE", "yes"}});
+  EXPECT_EQ(config.plan_cache, "plans");
   EXPECT_FALSE(config.plans);
   EXPECT_TRUE(config.plan_sync);
   EXPECT_EQ(config.plan, "a.plan:b.plan");

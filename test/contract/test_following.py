@@ -62,6 +62,19 @@ def test_followed_program_whose_blocks_leave_at_random_has_the_same_bits(tmp_pat
     assert stats["fuzz_page_outs"] > 0 and stats["over_budget_bytes"] == 0
 
 
+def test_later_run_takes_the_plan_that_an_earlier_one_kept(tmp_path):
+    plain, need = run("gpt", "unlimited", tmp_path)
+    budget, options = half_of_its_need(need), ("--plan-sync", "--plan-cache", tmp_path / "plans")
+    first, _ = run("gpt", budget, tmp_path, *options)
+    assert "tensorpager: planned: windows of" in first.stderr
+    assert len(list((tmp_path / "plans").glob("*.plans"))) >= 1
+    later, stats = run("gpt", budget, tmp_path, *options)
+    assert "tensorpager: planned in an earlier run: windows of" in later.stderr
+    assert later.stdout == first.stdout == plain.stdout
+    assert stats["followed_ops"] >= 0.9 * (STEPS - LEARNED) * stats["window_ops"]
+    assert stats["failed_actions"] == 0 and stats["over_budget_bytes"] == 0
+
+
 def test_plan_moves_less_in_the_way_of_ops_than_on_demand(tmp_path):
     _, need = run("gpt", "unlimited", tmp_path)
     budget = half_of_its_need(need)

@@ -3,11 +3,13 @@
 #include "tensorpager/guide/guide.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "../pager/pager_fixture.h"
+#include "tensorpager/base/records.h"
 #include "tensorpager/pager/recorded_op.h"
 
 namespace tensorpager::guide {
@@ -363,6 +365,33 @@ TEST_F(GuideTest, FollowsAGivenPlanFromTheFirstWindowOn) {
   EXPECT_EQ(guide_->progress().plans, 1u);
   EXPECT_EQ(said_.back().substr(0, 7), "given: ");
   EXPECT_TRUE(guide_->is_resting());
+}
+
+TEST_F(GuideTest, FollowsWhatAnEarlierSessionPlanned) {
+  const plan::PlanCache cache(testing::TempDir() + "/guide_plan_cache");
+  std::filesystem::remove_all(testing::TempDir() + "/guide_plan_cache");
+  start_guided(room_for(9), {.waits = true, .refines = false, .cache = cache});
+  for (int step = 0; step < 6; ++step) train();
+  ASSERT_EQ(said_.size(), 1u);
+  EXPECT_EQ(said_.back().substr(0, 9), "planned: ");
+  restart_guide({.waits = true, .refines = false, .cache = cache});
+  const std::uint64_t followed = counts().followed_ops;
+  for (int step = 0; step < 6; ++step) train();
+  EXPECT_TRUE(said_.back().starts_with("planned in an earlier run: ")) << said_.back();
+  EXPECT_GE(counts().followed_ops - followed, 2 * 2 * kLayers);
+  restart_guide({.waits = true, .refines = false});
+  for (int step = 0; step < 6; ++step) train();
+  EXPECT_EQ(said_.back().substr(0, 9), "planned: ");
+}
+
+TEST_F(GuideTest, SaysThatPlansCannotBeKept) {
+  write_whole_file(testing::TempDir() + "/no_directory", "a file");
+  start_guided(room_for(9),
+               {.waits = true, .refines = false, .cache = plan::PlanCache(testing::TempDir() + "/no_directory/plans")});
+  for (int step = 0; step < 6; ++step) train();
+  ASSERT_EQ(said_.size(), 2u);
+  EXPECT_EQ(said_[0].substr(0, 20), "plans are not kept: ") << said_[0];
+  EXPECT_EQ(said_[1].substr(0, 9), "planned: ");
 }
 
 TEST_F(GuideTest, LetsGoOfAGivenPlanThatTheProgramDoesNotKeepTo) {

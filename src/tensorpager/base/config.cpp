@@ -62,6 +62,7 @@ constexpr Variable kVariables[] = {
     {"TENSORPAGER_ON_DEMAND", [](Config& c, std::string_view t) { c.plans = !parse_switch(t); }},
     {"TENSORPAGER_PLAN_SYNC", [](Config& c, std::string_view t) { c.plan_sync = parse_switch(t); }},
     {"TENSORPAGER_PLAN", [](Config& c, std::string_view t) { c.plan = t; }},
+    {"TENSORPAGER_PLAN_CACHE", [](Config& c, std::string_view t) { c.plan_cache = t; }},
     {"TENSORPAGER_TRACE", [](Config& c, std::string_view t) { c.trace = t; }},
     {"TENSORPAGER_TRACE_CLASS", [](Config& c, std::string_view t) { c.trace_class = parse_ordinal(t); }},
 };

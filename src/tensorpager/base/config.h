@@ -37,6 +37,8 @@ struct Config {
   /// TENSORPAGER_PLAN: plan files to follow from the first op on, separated by `:`; none: empty. Where the budget is
   /// unlimited, theirs holds.
   std::string plan;
+  /// TENSORPAGER_PLAN_CACHE: a directory that plans are kept in for later runs, and taken from; none: empty.
+  std::string plan_cache;
   bool curve = false;  // TENSORPAGER_CURVE=1: keep the curve of live and charged bytes over ops
   std::string trace;   // TENSORPAGER_TRACE: file that gets the trace of a window at exit; empty: nothing is recorded
   std::uint64_t trace_class =

@@ -45,6 +45,9 @@ void add_run_command(CLI::App& app, const Program& program) {
       "--plan", options->plan,
       "Follow this plan from the first op on; its trace is beside it, step.trace for step.plan. Several, "
       "with one boundary table, are separated by colons; without --budget it is theirs [TENSORPAGER_PLAN]");
+  verb->add_option("--plan-cache", options->plan_cache,
+                   "Keep the plans that are made in this directory, and take from it what an earlier run made for the "
+                   "same windows and budget [TENSORPAGER_PLAN_CACHE]");
   verb->add_flag("--plan-sync", options->plan_sync,
                  "Wait where a plan is made, instead of making it beside the program: runs are alike "
                  "[TENSORPAGER_PLAN_SYNC]");

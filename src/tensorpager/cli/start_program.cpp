@@ -104,6 +104,8 @@ void start_program(const RunOptions& options, const Program& program) {
   if (options.on_demand) export_option("TENSORPAGER_ON_DEMAND", "1");
   if (options.plan_sync) export_option("TENSORPAGER_PLAN_SYNC", "1");
   if (!options.plan.empty()) export_plans(options);
+  if (!options.plan_cache.empty())
+    export_option("TENSORPAGER_PLAN_CACHE", std::filesystem::absolute(options.plan_cache).string());
   // What starts a session asks for a budget; a plan's own holds where none limits.
   const char* budget = std::getenv("TENSORPAGER_BUDGET");
   if (budget == nullptr || *budget == '\0') export_option("TENSORPAGER_BUDGET", "unlimited");

@@ -10,7 +10,7 @@
 namespace tensorpager::cli {
 
 struct RunOptions {
-  std::string budget, spill, link, binding, stats, fuzz, trace, trace_class, plan;
+  std::string budget, spill, link, binding, stats, fuzz, trace, trace_class, plan, plan_cache;
   bool quiet = false, on_demand = false, plan_sync = false;
 };
 

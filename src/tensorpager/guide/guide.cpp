@@ -145,16 +145,33 @@ void Guide::study() {
       if (in.blocks >= kEnoughBlocks) costs.page_in = in;
     }
     const plan::Machine machine = machine_of(costs);
-    auto learned = learn(stream, pager_.budget(), machine, known.get());
+    auto learned = learn(stream, pager_.budget(), machine, known.get(), options_.cache ? &*options_.cache : nullptr);
     if (!learned && learned.error() == NoLesson::kNoWindow) recorder_.keep(std::min(kMostOps, 2 * stream.ops.size()));
     looks_that_fit_ = !learned && learned.error() == NoLesson::kFits ? looks_that_fit_ + 1 : 0;
     if (!learned) is_settled_ = true;
     if (!learned || !is_of_use(learned.value(), known, machine)) return;
+    if (!learned.value().is_kept) keep(learned.value());
     const std::lock_guard lock(mutex_);
     lesson_ = std::make_shared<const Lesson>(std::move(learned.value()));
   } catch (const std::exception& error) {
     is_settled_ = true;
     say(std::string("no plan: ") + error.what());
+  }
+}
+
+/// For later sessions.
+void Guide::keep(const Lesson& lesson) const {
+  if (!options_.cache) return;
+  plan::PlanCache::Traces traces;
+  std::vector<plan::Plan> plans;
+  for (const ClassLesson& one : lesson.classes) {
+    traces.push_back(one.trace.get());
+    plans.push_back(one.agenda->plan());
+  }
+  try {
+    options_.cache->keep(traces, pager_.budget(), plans);
+  } catch (const std::exception& error) {
+    say(std::string("plans are not kept: ") + error.what());
   }
 }
 

@@ -66,6 +66,7 @@ class Guide final : public base::EventSink {
     bool refines = true;                               // plans again from the times seen under a plan
     std::size_t least_ops = std::size_t{1} << 12;      // that are remembered; more where steps or windows are longer
     std::function<void(const std::string&)> say = {};  // a line for people
+    std::optional<plan::PlanCache> cache = {};         // of plans for later sessions, and from earlier ones
   };
 
   /// The pager must outlive it; and while it is the pager's sink, threads of the program may be in it.
@@ -106,6 +107,7 @@ class Guide final : public base::EventSink {
   bool is_for_another_thread();
   void learn_more();
   void study();
+  void keep(const Lesson& lesson) const;
   bool is_of_use(const Lesson& learned, const std::shared_ptr<const Lesson>& known, const plan::Machine& machine);
   void begin();
   std::shared_ptr<const Lesson> take_lesson(bool& has_another);

@@ -80,7 +80,11 @@ void Guide::begin_to_follow(const std::shared_ptr<const Lesson>& learned, bool i
     unsettle();  // what earlier looks found was of no plan
   else if (++refined_ >= kMostRefined)
     is_settled_ = true;
-  say((is_given ? "given: " : is_again ? "planned again: " : "planned: ") + lesson.describe());
+  const char* const how = is_given         ? "given: "
+                          : lesson.is_kept ? "planned in an earlier run: "
+                          : is_again       ? "planned again: "
+                                           : "planned: ";
+  say(how + lesson.describe());
 }
 
 /// With the mutex held.

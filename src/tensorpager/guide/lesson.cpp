@@ -153,6 +153,24 @@ void level_slabs(std::vector<Candidate>& candidates, const trace::Stream& stream
   for (Candidate& one : candidates) one.trace.slab = slab;
 }
 
+/// What an earlier session planned, with what it promises by the times seen now.
+std::vector<plan::Plan> find_kept(const plan::PlanCache& cache, const std::vector<Candidate>& candidates, Bytes budget,
+                                  const plan::Machine& machine) {
+  plan::PlanCache::Traces traces;
+  for (const Candidate& one : candidates) traces.push_back(&one.trace);
+  std::vector<plan::Plan> plans = cache.find(traces, budget);
+  for (std::size_t i = 0; i < plans.size(); ++i)
+    plans[i].predicted = plan::predict(plans[i], plan::op_times(candidates[i].trace, machine), machine);
+  return plans;
+}
+
+bool has_more_than(const std::vector<Candidate>& candidates, const Lesson& known) {
+  return !std::ranges::all_of(candidates, [&](const Candidate& one) {
+    return std::ranges::any_of(known.classes,
+                               [&](const ClassLesson& other) { return other.agenda->signatures() == one.signatures; });
+  });
+}
+
 std::vector<plan::Plan> plan_alone(const plan::Problem& problem) {
   const auto plan = plan::make_planner("pages")->plan(problem);
   return plan ? std::vector{plan.value()} : std::vector<plan::Plan>();
@@ -238,7 +256,7 @@ plan::Machine machine_of(const pager::Pager::TransferCosts& costs) {
 }
 
 base::Result<Lesson, NoLesson> learn(const trace::Stream& stream, Bytes budget, const plan::Machine& machine,
-                                     const Lesson* known) {
+                                     const Lesson* known, const plan::PlanCache* cache) {
   Lesson lesson;
   std::vector<trace::WindowClass> classes = trace::classify_windows(stream);
   std::vector<Candidate> candidates = candidates_in(classes, stream, lesson.thread);
@@ -249,7 +267,12 @@ base::Result<Lesson, NoLesson> learn(const trace::Stream& stream, Bytes budget, 
   bring_up_to_date(candidates, classes, stream);
   identify(candidates);
   level_slabs(candidates, stream);
-  const std::vector<plan::Plan> plans = plan_all(candidates, budget, machine);
+  // What is known already is planned again, from the times that were seen.
+  std::vector<plan::Plan> plans;
+  if (cache != nullptr && (known == nullptr || has_more_than(candidates, *known)))
+    plans = find_kept(*cache, candidates, budget, machine);
+  lesson.is_kept = !plans.empty();
+  if (!lesson.is_kept) plans = plan_all(candidates, budget, machine);
   if (plans.empty()) return NoLesson::kBelowFloor;
 
   for (std::size_t i = 0; i < plans.size(); ++i) {
@@ -283,51 +306,6 @@ Lesson lesson_of(std::vector<plan::GivenPlan> given) {
     lesson.classes.back().trace = std::make_shared<const trace::Trace>(std::move(one.trace));
   }
   return lesson;
-}
-
-bool catch_up(pager::PlanSwitch& follower, const Lesson& lesson, const trace::Stream& stream,
-              const std::unordered_map<std::uint64_t, pager::Block*>& blocks) {
-  const auto newest = std::ranges::max_element(lesson.classes, {}, &ClassLesson::end);
-  if (stream.first > newest->end || stream.first + stream.ops.size() < newest->end) return false;
-  std::unordered_map<std::uint64_t, std::unique_ptr<pager::Block>> gone;  // in the place of those that died since
-  const auto block_of = [&](std::uint64_t number, Bytes size) -> pager::Block& {
-    const auto found = blocks.find(number);
-    if (found != blocks.end()) return *found->second;
-    auto& block = gone[number];
-    if (!block) {
-      block = std::make_unique<pager::Block>();
-      block->size = size;
-    }
-    return *block;
-  };
-  for (std::size_t c = 0; c < lesson.classes.size(); ++c) {
-    const ClassLesson& one = lesson.classes[c];
-    for (std::uint32_t i = 0; i < one.blocks.size(); ++i) {
-      const StorageId id{i};
-      // Of an older window only what is alive still.
-      const bool is_known = one.blocks[i] != 0 && (&one == &*newest || blocks.contains(one.blocks[i]));
-      if (is_known) follower.cursor(c).bind(id, block_of(one.blocks[i], one.agenda->storage_size(id)));
-    }
-  }
-  follower.start_after(static_cast<std::size_t>(newest - lesson.classes.begin()));
-
-  std::vector<pager::Action> actions;  // of what is over
-  for (std::size_t at = newest->end - stream.first; at < stream.ops.size(); ++at) {
-    const trace::StreamOp& op = stream.ops[at];
-    const bool is_expected = follower.begin_op(signature_of(stream, op), {}, actions);
-    for (const std::size_t i : op.births)
-      follower.created(block_of(stream.storages[i].block, stream.storages[i].bytes));
-    if (op.temporary > Bytes(0)) {
-      pager::Block temporary;
-      follower.created(temporary);
-      follower.died(temporary);
-    }
-    if (is_expected) follower.end_op(actions);
-    for (const std::size_t i : op.deaths) follower.died(block_of(stream.storages[i].block, stream.storages[i].bytes));
-  }
-  for (const auto& [number, block] : gone) follower.died(*block);
-  follower.begin_here();
-  return true;
 }
 
 }  // namespace tensorpager::guide

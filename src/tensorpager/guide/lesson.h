@@ -16,6 +16,7 @@
 #include "tensorpager/plan/agenda.h"
 #include "tensorpager/plan/given.h"
 #include "tensorpager/plan/machine.h"
+#include "tensorpager/plan/plan_cache.h"
 #include "tensorpager/trace/stream.h"
 
 namespace tensorpager::guide {
@@ -39,6 +40,7 @@ double overhead_of(const plan::Prediction& predicted);
 struct Lesson {
   std::vector<ClassLesson> classes;  // the largest share first
   std::thread::id thread = {};       // that calls the ops
+  bool is_kept = false;              // its plans are of an earlier session
 
   /// For people.
   std::string describe() const;
@@ -61,9 +63,10 @@ plan::OpSignature signature_of(const trace::Stream& stream, const trace::StreamO
 /// The machine that a session runs on, by what its transfers reached: recorded op times hold as they are.
 plan::Machine machine_of(const pager::Pager::TransferCosts& costs);
 
-/// `known`: what was learned before, of the same thread; its classes are planned too. May be null.
+/// `known`: what was learned before, of the same thread; its classes are planned too. `cache`: has plans of earlier
+/// sessions, which are taken where not all classes are known. Both may be null.
 base::Result<Lesson, NoLesson> learn(const trace::Stream& stream, base::Bytes budget, const plan::Machine& machine,
-                                     const Lesson* known = nullptr);
+                                     const Lesson* known = nullptr, const plan::PlanCache* cache = nullptr);
 
 /// How much less time the program takes, as predicted, with the lesson's plans than with `others` for the same classes,
 /// in shares of it.

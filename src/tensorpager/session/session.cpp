@@ -60,6 +60,7 @@ std::unique_ptr<transfer::Engine> make_tier(const base::Config& config) {
 
 guide::Guide::Options guide_options(const base::Config& config, bool plans) {
   guide::Guide::Options options{.plans = plans, .waits = config.plan_sync};
+  if (!config.plan_cache.empty()) options.cache.emplace(config.plan_cache);
   if (!config.trace.empty()) {
     options.least_ops = trace::Recorder::kMostOps;
     options.rests = false;

@@ -1,0 +1,59 @@
+// From when the lesson was learned to now: what the program has done since is told to who is to follow its plans.
+#include <algorithm>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "tensorpager/guide/lesson.h"
+
+namespace tensorpager::guide {
+
+using base::Bytes;
+using trace::StorageId;
+
+bool catch_up(pager::PlanSwitch& follower, const Lesson& lesson, const trace::Stream& stream,
+              const std::unordered_map<std::uint64_t, pager::Block*>& blocks) {
+  const auto newest = std::ranges::max_element(lesson.classes, {}, &ClassLesson::end);
+  if (stream.first > newest->end || stream.first + stream.ops.size() < newest->end) return false;
+  std::unordered_map<std::uint64_t, std::unique_ptr<pager::Block>> gone;  // in the place of those that died since
+  const auto block_of = [&](std::uint64_t number, Bytes size) -> pager::Block& {
+    const auto found = blocks.find(number);
+    if (found != blocks.end()) return *found->second;
+    auto& block = gone[number];
+    if (!block) {
+      block = std::make_unique<pager::Block>();
+      block->size = size;
+    }
+    return *block;
+  };
+  for (std::size_t c = 0; c < lesson.classes.size(); ++c) {
+    const ClassLesson& one = lesson.classes[c];
+    for (std::uint32_t i = 0; i < one.blocks.size(); ++i) {
+      const StorageId id{i};
+      // Of an older window only what is alive still.
+      const bool is_known = one.blocks[i] != 0 && (&one == &*newest || blocks.contains(one.blocks[i]));
+      if (is_known) follower.cursor(c).bind(id, block_of(one.blocks[i], one.agenda->storage_size(id)));
+    }
+  }
+  follower.start_after(static_cast<std::size_t>(newest - lesson.classes.begin()));
+
+  std::vector<pager::Action> actions;  // of what is over
+  for (std::size_t at = newest->end - stream.first; at < stream.ops.size(); ++at) {
+    const trace::StreamOp& op = stream.ops[at];
+    const bool is_expected = follower.begin_op(signature_of(stream, op), {}, actions);
+    for (const std::size_t i : op.births)
+      follower.created(block_of(stream.storages[i].block, stream.storages[i].bytes));
+    if (op.temporary > Bytes(0)) {
+      pager::Block temporary;
+      follower.created(temporary);
+      follower.died(temporary);
+    }
+    if (is_expected) follower.end_op(actions);
+    for (const std::size_t i : op.deaths) follower.died(block_of(stream.storages[i].block, stream.storages[i].bytes));
+  }
+  for (const auto& [number, block] : gone) follower.died(*block);
+  follower.begin_here();
+  return true;
+}
+
+}  // namespace tensorpager::guide
