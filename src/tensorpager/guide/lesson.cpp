@@ -18,7 +18,6 @@
 namespace tensorpager::guide {
 
 using base::Bytes;
-using trace::StorageId;
 
 namespace {
 
