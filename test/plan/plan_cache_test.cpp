@@ -101,6 +101,11 @@ TEST_F(PlanCacheTest, KeepsPlansOfSeveralClassesTogether) {
   ASSERT_EQ(found.size(), 2u);
   for (std::size_t i = 0; i < 2; ++i) EXPECT_EQ(write_plan(found[i]), write_plan(plans[i]));
   EXPECT_TRUE(cache_.find({&other_, &one_}, kBudget).empty());
+  std::vector<Plan> wrong = plans;
+  wrong[0].rows[0].storage = StorageId{1000};
+  wrong[0].rows[0].fill = Fill::kBoundary;
+  cache_.keep({&one_, &other_}, kBudget, wrong);
+  EXPECT_TRUE(cache_.find({&one_, &other_}, kBudget).empty());
   cache_.keep({&one_, &other_}, kBudget, {plan({&one_})[0], plan({&other_})[0]});
   EXPECT_TRUE(cache_.find({&one_, &other_}, kBudget).empty()) << "of no common table";
 }
@@ -112,8 +117,11 @@ TEST_F(PlanCacheTest, DoesNotTrustWhatIsInAFile) {
   Plan wrong = plans[0];
   ASSERT_GT(wrong.rows.size(), 2u);
   wrong.rows.pop_back();
+  Plan of_another = plans[0];
+  of_another.rows[0].storage = StorageId{1000};
   const std::string text = write_plan(plans[0]);
-  const std::string texts[] = {"", "no plan\n", text.substr(0, text.size() / 2), write_plan(wrong), text + text};
+  const std::string texts[] = {
+      "", "no plan\n", text.substr(0, text.size() / 2), write_plan(wrong), write_plan(of_another), text + text};
   for (const std::string& broken : texts) {
     write_whole_file(path, broken);
     EXPECT_TRUE(cache_.find({&one_}, kBudget).empty()) << broken;

@@ -164,10 +164,7 @@ std::vector<plan::Plan> find_kept(const plan::PlanCache& cache, const std::vecto
 }
 
 bool has_more_than(const std::vector<Candidate>& candidates, const Lesson& known) {
-  return !std::ranges::all_of(candidates, [&](const Candidate& one) {
-    return std::ranges::any_of(known.classes,
-                               [&](const ClassLesson& other) { return other.agenda->signatures() == one.signatures; });
-  });
+  return std::ranges::any_of(candidates, [&](const Candidate& one) { return known.find(one.signatures) == nullptr; });
 }
 
 std::vector<plan::Plan> plan_alone(const plan::Problem& problem) {
@@ -196,21 +193,22 @@ plan::OpSignature signature_of(const trace::Stream& stream, const trace::StreamO
 
 double overhead_of(const plan::Prediction& predicted) { return overhead_of(predicted.step, predicted.compute); }
 
+const ClassLesson* Lesson::find(const std::vector<plan::OpSignature>& signatures) const {
+  const auto found = std::ranges::find(
+      classes, signatures, [](const ClassLesson& one) -> const auto& { return one.agenda->signatures(); });
+  return found != classes.end() ? &*found : nullptr;
+}
+
 bool Lesson::has_more_than(const Lesson& other) const {
-  return !std::ranges::all_of(classes, [&](const ClassLesson& one) {
-    return std::ranges::any_of(other.classes, [&](const ClassLesson& known) {
-      return one.agenda->signatures() == known.agenda->signatures();
-    });
-  });
+  return std::ranges::any_of(classes,
+                             [&](const ClassLesson& one) { return other.find(one.agenda->signatures()) == nullptr; });
 }
 
 std::vector<plan::Prediction> Lesson::predict_again(const Lesson& other, const plan::Machine& machine) const {
   std::vector<plan::Prediction> predictions;
   for (const ClassLesson& one : classes) {
-    const auto same = std::ranges::find_if(other.classes, [&](const ClassLesson& known) {
-      return one.agenda->signatures() == known.agenda->signatures();
-    });
-    if (same == other.classes.end()) return {};
+    const ClassLesson* const same = other.find(one.agenda->signatures());
+    if (same == nullptr) return {};
     predictions.push_back(plan::predict(same->agenda->plan(), plan::op_times(*one.trace, machine), machine));
   }
   return predictions;

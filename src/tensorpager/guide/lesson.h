@@ -42,6 +42,8 @@ struct Lesson {
   std::thread::id thread = {};       // that calls the ops
   bool is_kept = false;              // its plans are of an earlier session
 
+  /// The class whose ops are known by these; null where there is none.
+  const ClassLesson* find(const std::vector<plan::OpSignature>& signatures) const;
   /// For people.
   std::string describe() const;
   /// Whether a class is in it that the other has not.

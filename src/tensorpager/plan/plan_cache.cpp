@@ -14,9 +14,11 @@
 
 #include "tensorpager/base/errors.h"
 #include "tensorpager/base/records.h"
+#include "tensorpager/plan/agenda.h"
 #include "tensorpager/plan/boundary.h"
 #include "tensorpager/plan/plan_io.h"
 #include "tensorpager/plan/validator.h"
+#include "tensorpager/trace/trace_io.h"
 
 namespace tensorpager::plan {
 
@@ -28,49 +30,12 @@ namespace {
 constexpr std::string_view kFirstWord = "tensorpager-plan ";  // of each plan in a file
 constexpr const char* kSuffix = ".plans";
 constexpr std::size_t kMostFiles = 64;
-constexpr std::uint64_t kVersion = 1;  // of what is hashed
 
-/// FNV-1a, 64 bits.
-class Hash {
- public:
-  void add(std::string_view text) {
-    add(text.size());
-    for (const char c : text) add_byte(static_cast<unsigned char>(c));
-  }
-  void add(std::uint64_t number) {
-    for (int shift = 0; shift < 64; shift += 8) add_byte(number >> shift & 0xFF);
-  }
-  void add(Bytes bytes) { add(bytes.count()); }
-  void add(const std::vector<trace::StorageId>& ids) {
-    add(ids.size());
-    for (const trace::StorageId id : ids) add(std::uint64_t{trace::index(id)});
-  }
-  std::string hex() const {
-    std::array<char, 17> digits{};
-    std::snprintf(digits.data(), digits.size(), "%016llx", static_cast<unsigned long long>(state_));
-    return digits.data();
-  }
-
- private:
-  void add_byte(std::uint64_t byte) { state_ = (state_ ^ byte) * 0x100000001B3; }
-
-  std::uint64_t state_ = 0xCBF29CE484222325;
-};
-
-void add(const trace::Trace& trace, Hash& hash) {
-  hash.add(trace.granule);
-  hash.add(trace.slab);
-  hash.add(trace.storages.size());
-  for (const trace::Storage& storage : trace.storages) {
-    hash.add(storage.bytes);
-    hash.add(std::uint64_t{storage.entry});
-  }
-  hash.add(trace.ops.size());
-  for (const trace::Op& op : trace.ops) {
-    hash.add(std::string_view(op.name));
-    for (const auto* ids : {&op.reads, &op.writes, &op.births, &op.deaths}) hash.add(*ids);
-    hash.add(op.temporary);
-  }
+/// What the trace is but for what varies from run to run.
+std::string text_of(trace::Trace trace) {
+  for (trace::Storage& storage : trace.storages) storage.identity.reset();
+  for (trace::Op& op : trace.ops) op.time = {};
+  return trace::write_trace(trace);
 }
 
 std::vector<Plan> read_plans(const std::string& path) {
@@ -91,25 +56,25 @@ std::vector<Plan> read_plans(const std::string& path) {
 
 bool are_right(const std::vector<Plan>& plans, const PlanCache::Traces& traces, Bytes budget) {
   if (plans.size() != traces.size()) return false;
+  for (std::size_t i = 0; i < plans.size(); ++i)
+    if (plans[i].budget > budget || !validate(*traces[i], plans[i]).empty()) return false;
+  if (plans.size() == 1) return true;
   const BoundaryTable table = boundary_of(*traces[0], plans[0]);
-  for (std::size_t i = 0; i < plans.size(); ++i) {
-    const bool is_right = plans[i].budget <= budget && validate(*traces[i], plans[i]).empty();
-    if (!is_right) return false;
-    const bool shares = plans[i].shared_boundary && validate_boundary(*traces[i], plans[i], table).empty();
-    if (plans.size() > 1 && !shares) return false;
-  }
+  for (std::size_t i = 0; i < plans.size(); ++i)
+    if (!plans[i].shared_boundary || !validate_boundary(*traces[i], plans[i], table).empty()) return false;
   return true;
 }
 
 }  // namespace
 
+PlanCache::PlanCache(const std::string& directory) : directory_(fs::absolute(directory).string()) {}
+
 std::string PlanCache::path_for(const Traces& traces, Bytes budget) const {
-  Hash hash;
-  hash.add(kVersion);
-  hash.add(budget);
-  hash.add(traces.size());
-  for (const trace::Trace* trace : traces) add(*trace, hash);
-  return (fs::path(directory_) / (hash.hex() + kSuffix)).string();
+  std::string text = std::to_string(budget.count());
+  for (const trace::Trace* trace : traces) text += "\n" + text_of(*trace);
+  std::array<char, 17> digits{};
+  std::snprintf(digits.data(), digits.size(), "%016llx", static_cast<unsigned long long>(name_hash(text)));
+  return (fs::path(directory_) / (std::string(digits.data()) + kSuffix)).string();
 }
 
 std::vector<Plan> PlanCache::find(const Traces& traces, Bytes budget) const {
@@ -138,9 +103,14 @@ void PlanCache::keep(const Traces& traces, Bytes budget, const std::vector<Plan>
   std::error_code error;
   fs::create_directories(directory_, error);
   if (error) fail("mkdir", error);
-  base::write_whole_file(unnamed, text);
-  fs::rename(unnamed, path, error);
-  if (error) fail("rename", error);
+  try {
+    base::write_whole_file(unnamed, text);
+    fs::rename(unnamed, path, error);
+    if (error) fail("rename", error);
+  } catch (...) {
+    fs::remove(unnamed, error);  // half of it, perhaps, on a full disk
+    throw;
+  }
   forget_oldest();
 }
 

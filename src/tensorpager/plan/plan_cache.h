@@ -17,8 +17,8 @@ namespace tensorpager::plan {
 
 class PlanCache {
  public:
-  /// Made with the first file.
-  explicit PlanCache(std::string directory) : directory_(std::move(directory)) {}
+  /// Made with the first file. A relative path is one from where the process is now.
+  explicit PlanCache(const std::string& directory);
 
   using Traces = std::vector<const trace::Trace*>;
   /// One for each, if there are several under one boundary table; none where nothing is kept for them, or what is kept
