@@ -2,6 +2,7 @@
 #include "tensorpager/memory/stable_binding.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -83,15 +84,19 @@ class StableBindingTest : public testing::Test {
   }
   void page_out(Block& block) {
     binding_.begin_page_out(block);
-    binding_.unbind(block);
+    relocate(binding_.begin_unbind(block));
     block.word = pager::kAbsent;
   }
   /// Fills what is staged with `mark`.
   void page_in(Block& block, char mark, Access access) {
     const std::vector<Piece> pieces = binding_.stage(block, kUnlimited);
     for (const Piece& piece : pieces) std::memset(piece.at, mark, piece.bytes.count());
-    binding_.bind(block, pieces, access);
+    relocate(binding_.begin_bind(block, pieces, access));
     block.word = access == Access::kRead ? pager::kClean : 0;
+  }
+  void relocate(const pager::Relocation& relocation) {
+    binding_.relocate(relocation);
+    binding_.end_relocation(relocation);
   }
   static bool is_all(const Block& block, char mark) {
     return std::all_of(block.data, block.data + block.charged.count(),
@@ -273,7 +278,7 @@ class AcrossMappings : public StableBindingTest {
     EXPECT_EQ(pieces[0].bytes, block_.charged);
     for (std::size_t i = 0; i < kParts; ++i) std::memset(pieces[0].at + i * kPart, static_cast<int>(i + 1), kPart);
     const std::uint64_t before = binding_.system_calls();
-    binding_.bind(block_, pieces, access);
+    relocate(binding_.begin_bind(block_, pieces, access));
     block_.word = access == Access::kRead ? pager::kClean : 0;
     return binding_.system_calls() - before;
   }
@@ -362,6 +367,55 @@ TEST_F(StableBindingTest, PoisonsWhatGoesToThePool) {
   binding_.release(next);
   acquire(next, 64_KiB);
   EXPECT_TRUE(is_all(next, '\xFF'));
+}
+
+/// Somebody has unmapped a page of ours, so that the machine refuses to change its protection.
+class Hole {
+ public:
+  explicit Hole(std::byte* at) : at_(at) { EXPECT_EQ(munmap(at, kPage.count()), 0); }
+  ~Hole() {
+    EXPECT_EQ(mmap(at_, kPage.count(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0), at_);
+  }
+  Hole(const Hole&) = delete;
+  Hole& operator=(const Hole&) = delete;
+
+ private:
+  std::byte* at_;
+};
+
+TEST_F(StableBindingTest, PagesThatTheMachineDoesNotLetGoAreWhereTheyWere) {
+  Block block;
+  acquire(block, 64_KiB);
+  std::memset(block.data, 7, 64 << 10);
+  std::byte* next = space_.take(64_KiB);
+  space_.give_back(next, 64_KiB);
+  {
+    const Hole hole(block.data);
+    const pager::Relocation pages = binding_.begin_unbind(block);
+    EXPECT_THROW(binding_.relocate(pages), IoError);
+    binding_.cancel_relocation(pages);
+  }
+  EXPECT_EQ(space_.take(64_KiB), next) << "addresses were lost";
+  EXPECT_EQ(block.data[4096], std::byte{7});
+  EXPECT_TRUE(probe_.may_write(block.data + 4096));
+  EXPECT_EQ(binding_.pooled(), 0_B);
+}
+
+TEST_F(StableBindingTest, PagesThatTheMachineDoesNotPlaceAreGivenBack) {
+  Block block;
+  acquire(block, 64_KiB);
+  page_out(block);
+  const std::vector<Piece> pieces = binding_.stage(block, kUnlimited);
+  {
+    const Hole hole(pieces[0].at);
+    const pager::Relocation pages = binding_.begin_bind(block, pieces, Access::kRead);
+    EXPECT_THROW(binding_.relocate(pages), IoError);
+    binding_.cancel_relocation(pages);
+    EXPECT_FALSE(probe_.may_read(pieces[0].at + 4096));
+  }
+  EXPECT_FALSE(probe_.may_read(block.data));
+  EXPECT_EQ(resident(), 0_B);
+  EXPECT_EQ(binding_.pooled(), 0_B);
 }
 
 TEST_F(StableBindingTest, ARefusalByTheMachineLeavesEverythingAsItWas) {

@@ -1,10 +1,13 @@
 // What transfer threads do for a plan by themselves: page-ins that wait for a page-out go on when its copy is done, and
 // no op maps pages for them. The plan's account stays as it was.
+#include <sys/mman.h>
+
 #include <atomic>
 #include <cerrno>
 #include <functional>
 #include <thread>
 
+#include "../transfer/child_process.h"
 #include "pager_fixture.h"
 #include "tensorpager/base/errors.h"
 
@@ -42,15 +45,24 @@ class Script final : public ActionSource {
   std::optional<Bytes> planned;
 };
 
-/// The RAM tier, slow to write, which fails to where it is told.
+/// What the tier is told to do.
+struct Told {
+  std::atomic<bool> fails{false};
+  std::atomic<bool> holds{false};  // page-outs that have begun
+  std::atomic<int> begun{0};
+};
+
+/// The RAM tier, slow to write.
 class SlowToWrite final : public transfer::Engine {
  public:
-  explicit SlowToWrite(std::atomic<bool>& fails) : fails_(fails) {}
+  explicit SlowToWrite(Told& told) : told_(told) {}
   transfer::Slot reserve(Bytes bytes) override { return ram_->reserve(bytes); }
   void release(const transfer::Slot& slot) noexcept override { ram_->release(slot); }
   transfer::Ticket submit_page_out(std::span<const std::byte> from, const transfer::Slot& slot, Bytes at) override {
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    if (fails_) throw IoError("pwrite", "the tier", Bytes(from.size()), ENOSPC);
+    ++told_.begun;
+    do std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    while (told_.holds);
+    if (told_.fails) throw IoError("pwrite", "the tier", Bytes(from.size()), ENOSPC);
     return ram_->submit_page_out(from, slot, at);
   }
   transfer::Ticket submit_page_in(const transfer::Slot& slot, Bytes at, std::span<std::byte> to) override {
@@ -63,16 +75,17 @@ class SlowToWrite final : public transfer::Engine {
 
  private:
   std::unique_ptr<transfer::Engine> ram_ = transfer::make_ram_engine();
-  std::atomic<bool>& fails_;
+  Told& told_;
 };
 
 class AdvancingTest : public PagerTest {
  protected:
   void start_following(Bytes budget) {
-    start(budget, transfer::make_queued_engine(std::make_unique<SlowToWrite>(fails_)));
+    start(budget, transfer::make_queued_engine(std::make_unique<SlowToWrite>(told_)));
     pager_.follow(&script_);
   }
   void TearDown() override {
+    if (goes_on_.joinable()) goes_on_.join();
     pager_.follow(nullptr);
     PagerTest::TearDown();
   }
@@ -88,9 +101,32 @@ class AdvancingTest : public PagerTest {
   void leave_and_come_back(Block& block, Kind await) {
     script_.at_end = {{Kind::kPageOut, &block}};
     run_op(&block);
-    ASSERT_TRUE(comes_to([&] { return block.is_absent(); }));
+    ASSERT_TRUE(is_gone_in_time(1));
     script_.at_begin = {
         {.kind = await, .block = &block, .number = block.number}, {Kind::kPageIn, &block}, {Kind::kNeed, &block}};
+  }
+  /// The first is being copied until the tier is told to go on, the second waits for that.
+  void take_away(Block& first, Block& second) {
+    told_.holds = true;
+    take_away(first);
+    ASSERT_TRUE(comes_to([&] { return told_.begun == 1; }));
+    take_away(second);
+  }
+  void take_away(Block& block) {
+    script_.at_end = {{Kind::kPageOut, &block}};
+    run_op(&block);
+    ASSERT_TRUE(block.is_absent());
+  }
+  /// Meanwhile.
+  void go_on_soon() {
+    goes_on_ = std::thread([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(30));
+      told_.holds = false;
+    });
+  }
+  /// No op sees to it.
+  bool is_gone_in_time(std::uint64_t page_outs) {
+    return comes_to([&] { return counts().page_outs == page_outs; });
   }
   /// Without any op.
   template <typename Condition>
@@ -103,7 +139,8 @@ class AdvancingTest : public PagerTest {
     return false;
   }
 
-  std::atomic<bool> fails_{false};
+  Told told_;
+  std::thread goes_on_;
   Script script_;
 };
 
@@ -134,7 +171,7 @@ TEST_F(AdvancingTest, WhatATransferThreadDoesNotGetTheLockForIsDoneWhenItIsRelea
   run_op(&out);  // the copy takes 5 ms
   script_.at_end_first = [] { std::this_thread::sleep_for(std::chrono::milliseconds(100)); };
   run_op();
-  EXPECT_TRUE(comes_to([&] { return out.is_absent(); }));
+  EXPECT_TRUE(is_gone_in_time(1));
 }
 
 TEST_F(AdvancingTest, WhatIsNotDroppedBeforeItDiesComesWritable) {
@@ -156,7 +193,7 @@ TEST_F(AdvancingTest, ThePlanHasWhatLeftAheadUntilItAwaitsIt) {
   Block& out = make(kBlock, 1);
   script_.at_end = {{Kind::kPageOut, &out}};
   run_op(&out);
-  ASSERT_TRUE(comes_to([&] { return out.is_absent(); }));
+  ASSERT_TRUE(is_gone_in_time(1));
   const std::uint64_t before = counts().ops_as_planned;
   script_.planned = kBlock;
   run_op();
@@ -201,7 +238,7 @@ TEST_F(AdvancingTest, ThePlanDoesNotHaveWhatWasToBeDropped) {
   Block& out = make(kBlock, 1);  // dirty, against the plan
   script_.at_end = {{Kind::kDrop, &out}};
   run_op(&out);
-  ASSERT_TRUE(comes_to([&] { return out.is_absent(); }));
+  ASSERT_TRUE(is_gone_in_time(1));
   script_.planned = 0_B;
   run_op();
   EXPECT_EQ(counts().ops_as_planned, 1u);
@@ -212,13 +249,116 @@ TEST_F(AdvancingTest, ThePlanNoLongerHasWhatItsPageInsWaitFor) {
   Block& out = make(kBlock, 1);
   Block& in = make(kBlock, 2);
   run_op(&out);
+  const std::uint64_t before = counts().page_outs;
   script_.at_end = {{Kind::kPageOut, &out}};
   run_op(&out);
-  ASSERT_TRUE(comes_to([&] { return out.is_absent(); }));
+  ASSERT_TRUE(is_gone_in_time(before + 1));
   script_.at_begin = {{.kind = Kind::kAwaitQueued, .block = &out, .number = out.number}, {Kind::kPageIn, &in}};
   script_.planned = kBlock;
   run_op();
   EXPECT_EQ(counts().ops_as_planned, 1u);
+}
+
+TEST_F(AdvancingTest, NoOpCallsTheMachineForAPageOut) {
+  start_following(room_for(4));
+  Block& first = make(kBlock, 1);
+  Block& second = make(kBlock, 2);
+  told_.holds = true;
+  take_away(first);
+  ASSERT_TRUE(comes_to([&] { return told_.begun == 1; }));
+  const std::uint64_t before = binding_.system_calls();
+  take_away(second);
+  EXPECT_EQ(binding_.system_calls(), before);
+  EXPECT_EQ(counts().resident_bytes, room_for(2).count()) << "until it is below";
+  told_.holds = false;
+  EXPECT_TRUE(is_gone_in_time(2));
+  EXPECT_EQ(counts().resident_bytes, 0u);
+  EXPECT_TRUE(is_filled(second, 2));
+}
+
+TEST_F(AdvancingTest, WhatIsNeededAfterAllIsWhereItWasWithoutAPageIn) {
+  start_following(room_for(4));
+  Block& first = make(kBlock, 1);
+  Block& second = make(kBlock, 2);
+  take_away(first, second);
+  EXPECT_TRUE(holds(second, 2));
+  write(second, 3);
+  EXPECT_EQ(counts().page_outs, 0u) << "its copy never began";
+  go_on_soon();
+  EXPECT_TRUE(holds(first, 1));
+  EXPECT_FALSE(first.is_clean());
+  EXPECT_EQ(counts().page_outs, 1u);
+  EXPECT_EQ(counts().page_ins, 0u);
+  EXPECT_TRUE(is_filled(second, 3));
+}
+
+TEST_F(AdvancingTest, ADirectReaderHasWhatLeavesBack) {
+  start_following(room_for(4));
+  Block& first = make(kBlock, 1);
+  Block& second = make(kBlock, 2);
+  take_away(first, second);
+  EXPECT_TRUE(is_filled(second, 2));
+  EXPECT_EQ(counts().faults, 0u) << "its pages did not move yet";
+  go_on_soon();
+  EXPECT_TRUE(is_filled(first, 1));
+  EXPECT_EQ(counts().faults, 1u);
+  EXPECT_EQ(counts().page_ins, 0u);
+}
+
+TEST_F(AdvancingTest, AnExportHasWhatLeavesBack) {
+  start_following(room_for(4));
+  Block& first = make(kBlock, 1);
+  Block& second = make(kBlock, 2);
+  take_away(first, second);
+  pager_.pin_export(second);
+  EXPECT_TRUE(is_filled(second, 2));
+  EXPECT_EQ(counts().page_ins, 0u);
+  pager_.unpin_export(second);
+  told_.holds = false;
+}
+
+TEST_F(AdvancingTest, BlocksDieWhileTheyLeave) {
+  start_following(room_for(4));
+  Block& first = make(kBlock, 1);
+  Block& second = make(kBlock, 2);
+  take_away(first, second);
+  destroy(second);
+  go_on_soon();
+  destroy(first);
+  EXPECT_EQ(counts().resident_bytes, 0u);
+  EXPECT_EQ(counts().spill_bytes, 0u);
+}
+
+TEST_F(AdvancingTest, WhatTheMachineDoesNotLetGoStays) {
+  start_following(room_for(4));
+  Block& first = make(kBlock, 1);
+  Block& second = make(kBlock, 2);
+  take_away(first, second);
+  ASSERT_EQ(munmap(second.data, kPage.count()), 0);  // its protection cannot be changed
+  told_.holds = false;
+  EXPECT_TRUE(comes_to([&] { return counts().failed_actions == 1; }));
+  ASSERT_EQ(mmap(second.data, kPage.count(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0),
+            second.data);
+  EXPECT_FALSE(second.is_absent());
+  EXPECT_EQ(second.data[kPage.count()], static_cast<std::byte>(word_at(2, kPage.count())));
+  EXPECT_EQ(counts().spill_bytes, kBlock.count()) << "the first";
+}
+
+TEST_F(AdvancingTest, WhatLeavesIsThereAfterAFork) {
+  start_following(room_for(4));
+  Block& out = make(kBlock, 1);
+  script_.at_end = {{Kind::kPageOut, &out}};
+  run_op(&out);
+  pager_.before_fork();
+  transfer::ChildProcess child([&] {
+    pager_.after_fork(true);
+    EXPECT_TRUE(is_filled(out, 1));
+    fill(out, 2);
+    EXPECT_TRUE(holds(out, 2));
+  });
+  pager_.after_fork(false);
+  child.join();
+  EXPECT_TRUE(holds(out, 1));
 }
 
 TEST_F(AdvancingTest, WaitingForACopyThatPageInsAwaitedForgetsNothingOfALaterPageOut) {
@@ -227,7 +367,7 @@ TEST_F(AdvancingTest, WaitingForACopyThatPageInsAwaitedForgetsNothingOfALaterPag
   leave_and_come_back(out, Kind::kAwaitQueued);
   script_.at_end = {{Kind::kPageOut, &out}};
   run_op();
-  ASSERT_TRUE(comes_to([&] { return out.is_absent(); }));
+  ASSERT_TRUE(out.is_absent());
   script_.at_begin = {{.kind = Kind::kAwaitCopy, .block = &out, .number = out.number}};
   script_.planned = kBlock;
   run_op();
@@ -242,7 +382,7 @@ TEST_F(AdvancingTest, WhatAnotherSourcePagedOutIsNotThisOnes) {
   Script other;
   other.planned = 0_B;
   pager_.follow(&other);
-  ASSERT_TRUE(comes_to([&] { return out.is_absent(); }));
+  ASSERT_TRUE(is_gone_in_time(1));
   run_op();
   EXPECT_EQ(counts().ops_as_planned, 1u);
   pager_.follow(&script_);
@@ -251,13 +391,13 @@ TEST_F(AdvancingTest, WhatAnotherSourcePagedOutIsNotThisOnes) {
 TEST_F(AdvancingTest, WhatCannotBeWrittenStays) {
   start_following(room_for(4));
   Block& out = make(kBlock, 1);
-  fails_ = true;
+  told_.fails = true;
   script_.at_end = {{Kind::kPageOut, &out}};
   run_op(&out);
   EXPECT_TRUE(comes_to([&] { return counts().failed_actions == 1; }));
   EXPECT_FALSE(out.is_absent());
   EXPECT_TRUE(is_filled(out, 1));
-  fails_ = false;
+  told_.fails = false;
 }
 
 TEST_F(AdvancingTest, NothingIsDoneWhereNoPlanIsFollowed) {
@@ -268,7 +408,9 @@ TEST_F(AdvancingTest, NothingIsDoneWhereNoPlanIsFollowed) {
   pager_.follow(nullptr);
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
   EXPECT_EQ(counts().handling_beside_seconds, 0.0);
-  EXPECT_FALSE(out.is_absent());
+  EXPECT_EQ(counts().page_outs, 0u);
+  EXPECT_TRUE(holds(out, 1));
+  EXPECT_EQ(counts().page_ins, 0u);
 }
 
 }  // namespace

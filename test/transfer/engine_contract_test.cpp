@@ -8,6 +8,7 @@
 
 #include "child_process.h"
 #include "page_buffer.h"
+#include "tensorpager/base/errors.h"
 #include "tensorpager/transfer/engine.h"
 
 namespace tensorpager::transfer {
@@ -118,6 +119,24 @@ TEST_P(EngineContract, APageInFollowsThePageOutThatItIsSubmittedAfter) {
   EXPECT_TRUE(engine_->is_done(out));
   EXPECT_TRUE(engine_->is_done(in));
   engine_->release(slot);
+}
+
+TEST_P(EngineContract, DoesFirstWhatAPageOutIsSubmittedAfter) {
+  PageBuffer from(1_MiB, 1);
+  const Slot slot = engine_->reserve(1_MiB);
+  const auto first = [&] { std::ranges::copy(PageBuffer(1_MiB, 2).bytes(), from.bytes().begin()); };
+  engine_->wait(engine_->submit_page_out_after(first, from.bytes(), slot, 0_B));
+  EXPECT_TRUE(comes_back({slot, 2}));
+  engine_->release(slot);
+}
+
+TEST_P(EngineContract, CopiesNothingWhereWhatComesFirstFails) {
+  PageBuffer from(1_MiB, 1);
+  const Stored stored = store(1_MiB, 9);
+  const auto fails = [] { throw base::IoError("mprotect", "a block", 1_MiB, ENOMEM); };
+  EXPECT_THROW(engine_->wait(engine_->submit_page_out_after(fails, from.bytes(), stored.slot, 0_B)), base::IoError);
+  EXPECT_TRUE(comes_back(stored));
+  engine_->release(stored.slot);
 }
 
 // Whatever was under way: the memory is the caller's again, and so is the slot.

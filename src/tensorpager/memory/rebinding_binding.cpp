@@ -221,7 +221,7 @@ void RebindingBinding::release(Block& block) noexcept {
   if (block.holder != nullptr) holders_.forget(block);
 }
 
-void RebindingBinding::unbind(Block& block) {
+pager::Relocation RebindingBinding::begin_unbind(Block& block) {
   holders_.set_data(block, nullptr);
   if (poison_) {
     protect(block.data, block.charged, PROT_READ | PROT_WRITE);
@@ -230,16 +230,18 @@ void RebindingBinding::unbind(Block& block) {
   space_.set_owner(block.data, nullptr);
   give_back(block.data);
   block.data = nullptr;
+  return {.way = pager::Relocation::Way::kOut};
 }
 
 std::vector<Piece> RebindingBinding::stage(Block& block, Bytes) { return {{take_place(block.charged), block.charged}}; }
 
-void RebindingBinding::bind(Block& block, std::span<const Piece> pieces, Access access) {
+pager::Relocation RebindingBinding::begin_bind(Block& block, std::vector<Piece> pieces, Access access) {
   block.data = pieces.front().at;
   // The fuzzer finds writes that no op announced: they fault, and are counted.
   if (poison_ && access == Access::kRead) protect(block.data, block.charged, PROT_READ);
   space_.set_owner(block.data, &block);
   holders_.set_data(block, block.data);
+  return {.way = pager::Relocation::Way::kIn};
 }
 
 void RebindingBinding::discard(std::span<const Piece> pieces) noexcept {

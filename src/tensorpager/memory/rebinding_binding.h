@@ -43,10 +43,10 @@ class RebindingBinding final : public pager::Binding {
   void release(pager::Block& block) noexcept override;
   void begin_page_out(pager::Block&) override {}
   void cancel_page_out(pager::Block&) noexcept override {}
-  void unbind(pager::Block& block) override;
+  pager::Relocation begin_unbind(pager::Block& block) override;
   bool may_unbind() override { return true; }
   std::vector<arena::Piece> stage(pager::Block& block, base::Bytes pool_allowance) override;
-  void bind(pager::Block& block, std::span<const arena::Piece> pieces, pager::Access access) override;
+  pager::Relocation begin_bind(pager::Block& block, std::vector<arena::Piece> pieces, pager::Access access) override;
   void discard(std::span<const arena::Piece> pieces) noexcept override;
   void make_writable(pager::Block& block) override;
   void poison(bool on) override { poison_ = on; }

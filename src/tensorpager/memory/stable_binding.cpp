@@ -23,6 +23,7 @@ using arena::Piece;
 using base::Bytes;
 using pager::Access;
 using pager::Block;
+using Way = pager::Relocation::Way;
 
 namespace {
 
@@ -74,11 +75,15 @@ void StableBinding::populate(std::byte* at, Bytes size) {
 }
 
 void StableBinding::close(std::byte* at, Bytes size) {
+  make_inaccessible(at, size);
+  seams_.forget(at, size);
+}
+
+void StableBinding::make_inaccessible(std::byte* at, Bytes size) {
   ++system_calls_;
   // One call takes the pages and the access away, and the mapping joins its inaccessible neighbours again.
   void* mapped = mmap(at, size.count(), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
   TENSORPAGER_CHECK(mapped == at);
-  seams_.forget(at, size);
 }
 
 void StableBinding::remap(std::byte* from, Bytes size, std::byte* to, int protection) {
@@ -99,22 +104,33 @@ void StableBinding::remap(std::byte* from, Bytes size, std::byte* to, int protec
 }
 
 void StableBinding::move(std::byte* from, Bytes size, std::byte* to, int protection) {
-  const std::size_t seams = seams_.inside(from, size);
   if (moves_across_)
     remap(from, size, to, protection);
   else
     seams_.for_each_part(from, size,
                          [&](std::size_t offset, Bytes part) { remap(from + offset, part, to + offset, protection); });
+  make_inaccessible(from, size);
+}
+
+void StableBinding::note_moved(const std::byte* from, Bytes size, const std::byte* to) {
+  mappings_.add(seams_.inside(from, size) + 3);  // and one at each end of both places
   seams_.move(from, size, to);
   seams_.add(to);
   seams_.add(to + size.count());
-  close(from, size);
-  mappings_.add(seams + 3);  // and one at each end of both places
+  seams_.forget(from, size);
 }
 
 std::byte* StableBinding::assemble(std::span<const Piece> pieces, int protection, std::byte* to) {
   for (const Piece& piece : pieces) {
     move(piece.at, piece.bytes, to, protection);
+    to += piece.bytes.count();
+  }
+  return to;
+}
+
+std::byte* StableBinding::note_assembled(std::span<const Piece> pieces, std::byte* to) {
+  for (const Piece& piece : pieces) {
+    note_moved(piece.at, piece.bytes, to);
     space_.give_back(piece.at, piece.bytes);
     to += piece.bytes.count();
   }
@@ -147,7 +163,8 @@ std::byte* StableBinding::acquire(Bytes charged, Bytes pool_allowance) {
   // The block is where its pages are.
   if (pieces.size() == 1 && pieces[0].bytes == charged && is_well_aligned(pieces[0])) return pieces[0].at;
   at = space_.take(charged);
-  std::byte* const rest = assemble(pieces, PROT_READ | PROT_WRITE, at);
+  assemble(pieces, PROT_READ | PROT_WRITE, at);
+  std::byte* const rest = note_assembled(pieces, at);
   if (rest == at + charged.count()) return at;
   try {
     populate(rest, charged - Bytes(static_cast<std::uint64_t>(rest - at)));
@@ -211,16 +228,10 @@ void StableBinding::cancel_page_out(Block& block) noexcept {
   protect(block.data, block.charged, PROT_READ | PROT_WRITE);
 }
 
-void StableBinding::unbind(Block& block) {
-  protect(block.data, block.charged, PROT_NONE);
-  if (seams_.inside(block.data, block.charged) > most_seams_) {
-    close(block.data, block.charged);
-    return;
-  }
-  std::byte* at = space_.take(block.charged);
-  move(block.data, block.charged, at, PROT_NONE);
-  protect(at, block.charged, PROT_READ | PROT_WRITE);
-  pool_or_close(at, block.charged);
+pager::Relocation StableBinding::begin_unbind(Block& block) {
+  const bool is_pooled = seams_.inside(block.data, block.charged) <= most_seams_;
+  return {
+      .way = Way::kOut, .from = {{block.data, block.charged}}, .to = is_pooled ? space_.take(block.charged) : nullptr};
 }
 
 bool StableBinding::may_unbind() { return mappings_.has_room_for(mappings_per_move()); }
@@ -240,11 +251,44 @@ std::vector<Piece> StableBinding::stage(Block& block, Bytes pool_allowance) {
   return pieces;
 }
 
-void StableBinding::bind(Block& block, std::span<const Piece> pieces, Access access) {
-  const int protection = access == Access::kRead ? PROT_READ : PROT_READ | PROT_WRITE;
-  if (access == Access::kRead)
-    for (const Piece& piece : pieces) protect(piece.at, piece.bytes, protection);
-  assemble(pieces, protection, block.data);
+pager::Relocation StableBinding::begin_bind(Block& block, std::vector<Piece> pieces, Access access) {
+  return {.way = Way::kIn, .from = std::move(pieces), .to = block.data, .access = access};
+}
+
+void StableBinding::relocate(const pager::Relocation& relocation) {
+  const auto& [way, from, to, access] = relocation;
+  const int during = way == Way::kOut ? PROT_NONE : access == Access::kRead ? PROT_READ : PROT_READ | PROT_WRITE;
+  if (way == Way::kOut || access == Access::kRead)
+    for (const Piece& piece : from) protect(piece.at, piece.bytes, during);
+  if (to == nullptr) {
+    for (const Piece& piece : from) make_inaccessible(piece.at, piece.bytes);
+    return;
+  }
+  assemble(from, during, to);
+  if (way == Way::kOut) protect(to, relocation.bytes(), PROT_READ | PROT_WRITE);
+}
+
+void StableBinding::end_relocation(const pager::Relocation& relocation) noexcept {
+  const auto& [way, from, to, access] = relocation;
+  if (way == Way::kIn) {
+    note_assembled(from, to);
+  } else if (to == nullptr) {
+    seams_.forget(from.front().at, from.front().bytes);
+  } else {
+    note_moved(from.front().at, from.front().bytes, to);  // and the block keeps its address
+    pool_or_close(to, from.front().bytes);
+  }
+}
+
+void StableBinding::cancel_relocation(const pager::Relocation& relocation) noexcept {
+  if (relocation.way == Way::kOut) {
+    if (relocation.to != nullptr) space_.give_back(relocation.to, relocation.bytes());
+    return;
+  }
+  for (const Piece& piece : relocation.from) {
+    close(piece.at, piece.bytes);
+    space_.give_back(piece.at, piece.bytes);
+  }
 }
 
 void StableBinding::discard(std::span<const Piece> pieces) noexcept {

@@ -6,6 +6,8 @@
 // a stranger's mmap could land there.
 #pragma once
 
+#include <atomic>
+
 #include "tensorpager/arena/address_space.h"
 #include "tensorpager/arena/mappings.h"
 #include "tensorpager/arena/page_pool.h"
@@ -24,32 +26,40 @@ class StableBinding final : public pager::Binding {
   void release(pager::Block& block) noexcept override;
   void begin_page_out(pager::Block& block) override;
   void cancel_page_out(pager::Block& block) noexcept override;
-  void unbind(pager::Block& block) override;
+  pager::Relocation begin_unbind(pager::Block& block) override;
   bool may_unbind() override;
   std::vector<arena::Piece> stage(pager::Block& block, base::Bytes pool_allowance) override;
-  void bind(pager::Block& block, std::span<const arena::Piece> pieces, pager::Access access) override;
+  pager::Relocation begin_bind(pager::Block& block, std::vector<arena::Piece> pieces, pager::Access access) override;
   void discard(std::span<const arena::Piece> pieces) noexcept override;
   void make_writable(pager::Block& block) override;
+  void relocate(const pager::Relocation& relocation) override;
+  bool relocates_beside() const override { return moves_across_; }  // else it asks the books where pieces meet
+  void end_relocation(const pager::Relocation& relocation) noexcept override;
+  void cancel_relocation(const pager::Relocation& relocation) noexcept override;
   void poison(bool on) override { poison_ = on; }
   void trim_pool(base::Bytes allowance) override;
   base::Bytes pooled() const override { return pool_.bytes(); }
-  std::uint64_t system_calls() const override { return system_calls_; }
+  std::uint64_t system_calls() const override { return system_calls_.load(std::memory_order_relaxed); }
   base::Bytes populated() const override { return populated_; }
 
  private:
   void protect(std::byte* at, base::Bytes size, int protection);
   void populate(std::byte* at, base::Bytes size);
   arena::Piece take_fresh(base::Bytes size);
-  /// Moves pages, whose protection is given; the place they leave becomes inaccessible.
+  /// Moves pages, whose protection is given; the place they leave becomes inaccessible. Without the books.
   void move(std::byte* from, base::Bytes size, std::byte* to, int protection);
-  /// The same of what the kernel moves in one call, without the books.
+  void note_moved(const std::byte* from, base::Bytes size, const std::byte* to);
+  /// Of what the kernel moves in one call.
   void remap(std::byte* from, base::Bytes size, std::byte* to, int protection);
   /// Mappings that one block can add while it is moved out and in.
   std::uint64_t mappings_per_move() const { return most_seams_ + 10; }
   /// Moves pieces side by side to `to`; where they end.
   std::byte* assemble(std::span<const arena::Piece> pieces, int protection, std::byte* to);
+  std::byte* note_assembled(std::span<const arena::Piece> pieces, std::byte* to);
   void pool_or_close(std::byte* at, base::Bytes size);
   void close(std::byte* at, base::Bytes size);
+  /// Without the books.
+  void make_inaccessible(std::byte* at, base::Bytes size);
 
   arena::AddressSpace& space_;
   const bool moves_across_;       // whether the kernel moves several mappings in one call
@@ -59,7 +69,7 @@ class StableBinding final : public pager::Binding {
   arena::Seams seams_;
   std::uint32_t tight_births_ = 0;  // until fresh pages are tried again
   bool poison_ = false;
-  std::uint64_t system_calls_ = 0;
+  std::atomic<std::uint64_t> system_calls_ = 0;
   base::Bytes populated_;
 };
 

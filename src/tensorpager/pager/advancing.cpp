@@ -20,12 +20,11 @@ void Pager::advance() noexcept {
     is_advance_due_.exchange(true);
     if (!mutex_.try_lock()) return;
   }
-  const Lock lock(*this, std::adopt_lock);
+  Lock lock(*this, std::adopt_lock);
   if (source_ == nullptr || tier_ == nullptr) return;
   finish_page_outs_ahead();
   submit_page_ins();
-  finish_page_ins_ahead();
-  note_curve();
+  if (finish_page_ins_ahead(lock)) note_curve();
 }
 
 /// Whose copies are done. The plan has them until it awaits them.
@@ -40,17 +39,30 @@ void Pager::finish_page_outs_ahead() {
   }
 }
 
-void Pager::finish_page_ins_ahead() {
-  const auto is_done = [&](const Arrival& arrival) {
-    return std::ranges::all_of(arrival.tickets, [&](transfer::Ticket ticket) { return tier_->is_done(ticket); });
-  };
-  while (!arriving_.empty() && is_done(arriving_.front())) {
+/// False where the lock was lost, or the plan.
+bool Pager::finish_page_ins_ahead(Lock& lock) {
+  const bool goes_beside = t_state.is_transferring && binding_.relocates_beside();
+  for (;;) {
+    const auto here = std::ranges::find_if(arriving_, [&](const Arrival& arrival) { return is_here(arrival); });
+    if (here == arriving_.end()) return true;
+    Block& block = *here->block;
     try {
-      finish_page_in(*arriving_.front().block, Access::kRead);
+      if (here->placing || !goes_beside) {
+        finish_page_in(block, Access::kRead);
+      } else {
+        begin_placing(block, Access::kRead);
+        if (!place_beside(here->placing, lock) || source_ == nullptr || tier_ == nullptr) return false;
+      }
     } catch (const std::exception&) {
       ++counts_.failed_actions;  // the block is absent, and who needs it reads it again
     }
   }
+}
+
+/// Nobody would wait for it.
+bool Pager::is_here(const Arrival& arrival) const {
+  if (arrival.placing) return arrival.placing->is_over.load(std::memory_order_acquire);
+  return std::ranges::all_of(arrival.tickets, [&](transfer::Ticket ticket) { return tier_->is_done(ticket); });
 }
 
 }  // namespace tensorpager::pager

@@ -1,6 +1,6 @@
 // How a block's bytes are put under its storage and taken away: the part of paging that differs between the stable
-// binding (the address stays, page tables change) and the rebinding one (the address changes). All calls are made with
-// the pager's lock held.
+// binding (the address stays, page tables change) and the rebinding one (the address changes). All calls but
+// `relocate` are made with the pager's lock held.
 #pragma once
 
 #include <cstddef>
@@ -13,6 +13,7 @@
 #include "tensorpager/arena/region.h"
 #include "tensorpager/base/bytes.h"
 #include "tensorpager/pager/block.h"
+#include "tensorpager/pager/relocation.h"
 
 namespace tensorpager::pager {
 
@@ -49,20 +50,31 @@ class Binding {
   /// Makes the bytes read-only for everybody, so that they can be copied; `cancel` undoes it.
   virtual void begin_page_out(Block& block) = 0;
   virtual void cancel_page_out(Block& block) noexcept = 0;
-  /// Takes the pages away, into the pool; the address becomes inaccessible.
-  virtual void unbind(Block& block) = 0;
+  /// Takes the pages away, into the pool, and the address becomes inaccessible: when what this says is relocated and
+  /// ended.
+  virtual Relocation begin_unbind(Block& block) = 0;
   /// Whether an unbind and a later bind would stay within the machine's limits.
   virtual bool may_unbind() = 0;
 
-  /// Populated pages to read a block's bytes into, in the block's order. Give them to `bind`, or back to `discard`.
+  /// Populated pages to read a block's bytes into, in the block's order. Give them to `begin_bind`, or back
+  /// to `discard`.
   virtual std::vector<arena::Piece> stage(Block& block, base::Bytes pool_allowance) = 0;
-  /// Puts the staged pages in place at once; with kRead they are read-only, so that the first write is noticed.
-  virtual void bind(Block& block, std::span<const arena::Piece> pieces, Access access) = 0;
+  /// Puts the staged pages in place, each at once: when what this says is relocated and ended. With kRead they are
+  /// read-only, so that the first write is noticed.
+  virtual Relocation begin_bind(Block& block, std::vector<arena::Piece> pieces, Access access) = 0;
   virtual void discard(std::span<const arena::Piece> pieces) noexcept = 0;
   /// The block stops being clean.
   virtual void make_writable(Block& block) = 0;
 
-  /// Overwrites what `unbind` and `release` give to the pool (the fuzzer), so that a stale access shows.
+  /// The machine's part of an unbind or a bind. Throws IoError where the machine refuses; then it is to be cancelled.
+  virtual void relocate(const Relocation& relocation) { static_cast<void>(relocation); }
+  /// Whether that may be done by any thread, without the lock and while others are done.
+  virtual bool relocates_beside() const { return false; }
+  virtual void end_relocation(const Relocation& relocation) noexcept { static_cast<void>(relocation); }
+  /// All is as it was before it began, but that staged pages are gone.
+  virtual void cancel_relocation(const Relocation& relocation) noexcept { static_cast<void>(relocation); }
+
+  /// Overwrites what goes to the pool (the fuzzer), so that a stale access shows.
   virtual void poison(bool on) = 0;
 
   /// Gives pooled pages back to the machine until the pool is within the allowance.

@@ -16,6 +16,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
 #include "tensorpager/base/bytes.h"
 #include "tensorpager/transfer/engine.h"
@@ -23,6 +24,7 @@
 namespace tensorpager::pager {
 
 enum class Access : std::uint8_t { kRead, kWrite };
+struct Relocating;
 
 /// Bits of the state word.
 inline constexpr std::uint64_t kAbsent = std::uint64_t{1} << 63;  // the bytes are below
@@ -46,9 +48,10 @@ struct Block {
   transfer::Slot slot;                     // valid while absent or clean
   transfer::Ticket copy;                   // the page-out under way, while `copying`
   bool copying = false;                    // its bytes may not all be below yet, and nobody waited for them
-  bool leaving = false;                    // resident, and to be absent as soon as they are
+  bool leaving = false;                    // to be absent as soon as they are, or `taken`
   bool is_awaited = false;                 // while it is leaving: a plan says from when on it is gone
   bool arriving = false;                   // absent, and a page-in is under way
+  std::shared_ptr<Relocating> taken;       // its pages, while it is leaving and absent already
   bool departed = false;  // its storage died while it was leaving, or is elsewhere: a place in use until it is copied
   std::uint32_t mended = 0;      // times it was made accessible or writable; wraps
   std::uint32_t list_index = 0;  // place in the policy while resident, in the list of absent blocks while not

@@ -98,7 +98,7 @@ void Pager::execute(const Action& action) {
     case Action::Kind::kPageOut:
     case Action::Kind::kDrop:
       forget_page_ins(block);  // an op that needed it was faster
-      if (!give_up(block)) return;
+      if (!take_away(block)) return;
       block.is_awaited = action.kind == Action::Kind::kPageOut;
       if (!block.copying && finish(block)) note_left_early(block);
       return;
@@ -246,19 +246,14 @@ void Pager::hand_over(Block& block) {
   while (!copies_of_handed_over_.empty() && tier_->is_done(copies_of_handed_over_.front().copy))
     copies_of_handed_over_.pop_front();
   copies_of_handed_over_.push_back({block.number, block.copy});
-  ++counts_.page_outs;
-  counts_.page_out_bytes += block.charged.count();
+  count_page_out(block);
   if (block.departed) {
     block.copying = false;  // for nobody
     depart(block);
     return;
   }
   remove_leaving(block);
-  policy_->remove(block);
-  binding_.unbind(block);
-  ledger_.page_out(block.charged);
-  settle_pool();
-  add_absent(block);
+  unbind(block);
 }
 
 /// Compute needs the bytes that the page-in does not take.
@@ -278,7 +273,7 @@ void Pager::stay_or_leave_behind(Block& block) {
     note_left_early(block);
     if (is_placed_)
       finish(block);
-    else if (tier_->is_done(block.copy))
+    else if (!block.taken && tier_->is_done(block.copy))
       settle(block);
     else
       withdraw(block);

@@ -16,9 +16,20 @@ class Pager::Lock {
   /// For who has taken the mutex.
   Lock(Pager& pager, std::adopt_lock_t) : pager_(pager) { t_state.in_pager = true; }
   ~Lock() {
+    if (!is_held_) return;
+    unlock();
+    if (pager_.is_advance_due_.exchange(false)) pager_.advance();
+  }
+  void unlock() {
+    is_held_ = false;
     t_state.in_pager = false;
     pager_.mutex_.unlock();
-    if (pager_.is_advance_due_.exchange(false)) pager_.advance();
+  }
+  /// After `unlock`. False where others keep it for long; then nothing is left to release.
+  bool try_again() {
+    for (int i = 0; i < kSpins && !is_held_; ++i) is_held_ = pager_.mutex_.try_lock();
+    if (is_held_) t_state.in_pager = true;
+    return is_held_;
   }
   Lock(const Lock&) = delete;
   Lock& operator=(const Lock&) = delete;
@@ -38,6 +49,7 @@ class Pager::Lock {
   }
 
   Pager& pager_;
+  bool is_held_ = true;
 };
 
 }  // namespace tensorpager::pager

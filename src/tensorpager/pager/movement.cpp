@@ -1,5 +1,6 @@
 // One block's way out and in. A page-out is given up first, which submits its copy, and finished later, which waits for
-// it; a page-in begins and is finished likewise. All with the lock held.
+// it; a page-in begins and is finished likewise. What plans page out is taken away instead of given up, and what comes
+// in for them is placed beside compute (relocating.cpp). All with the lock held.
 #include <algorithm>
 #include <exception>
 #include <span>
@@ -15,7 +16,7 @@ using base::Bytes;
 /// From here on the block is read-only, and to leave. False where it cannot: pinned, absent, or nobody could be told.
 /// Where the copy cannot be submitted all is as before.
 bool Pager::give_up(Block& block) {
-  if (block.leaving) return true;
+  if (block.leaving) return !block.taken;
   std::uint64_t word = block.state();
   if ((word & (kAbsent | kUnclaimed)) == 0 && !binding_.is_claimed(block)) {
     block.word.fetch_or(kUnclaimed);
@@ -38,10 +39,7 @@ bool Pager::give_up(Block& block) {
     }
     block.copying = true;
   }
-  block.leaving = true;
-  block.is_awaited = false;
-  leaving_.push_back(&block);
-  leaving_bytes_ += block.charged;
+  add_leaving(block);
   return true;
 }
 
@@ -52,18 +50,35 @@ bool Pager::finish(Block& block) {
     depart(block);
     return true;
   }
+  if (block.taken) {
+    finish_taking(block);
+    return true;
+  }
   const bool was_clean = !block.copying;
   settle(block);
   std::uint64_t word = kClean;
   if (!block.word.compare_exchange_strong(word, kAbsent)) return false;
   if (was_clean) ++counts_.clean_drops;
   const base::Stopwatch watch(handling_of(counts_.page_out_handling_seconds));
+  unbind(block);
+  return true;
+}
+
+/// Throws IoError where the machine refused: then it is clean.
+void Pager::unbind(Block& block) {
+  const Relocation pages = binding_.begin_unbind(block);
+  try {
+    binding_.relocate(pages);
+  } catch (...) {
+    binding_.cancel_relocation(pages);
+    block.word.store(kClean, std::memory_order_release);
+    throw;
+  }
+  binding_.end_relocation(pages);
   policy_->remove(block);
-  binding_.unbind(block);
+  add_absent(block);
   ledger_.page_out(block.charged);
   settle_pool();
-  add_absent(block);
-  return true;
 }
 
 /// The copy is done, and the block no longer leaves.
@@ -78,20 +93,17 @@ void Pager::settle(Block& block) {
     make_dirty(block);
     throw;
   }
-  ++counts_.page_outs;
-  counts_.page_out_bytes += block.charged.count();
+  count_page_out(block);
 }
 
 /// The block stays after all, and nobody waits for its copy.
 void Pager::withdraw(Block& block) noexcept {
   if (!block.leaving) return;
   if (block.departed) return depart(block);
+  if (block.copying && !tier_->cancel(std::exchange(block.copy, {}))) count_page_out(block);
+  if (block.taken) return stay(block);
   remove_leaving(block);
   if (!std::exchange(block.copying, false)) return;
-  if (!tier_->cancel(std::exchange(block.copy, {}))) {
-    ++counts_.page_outs;
-    counts_.page_out_bytes += block.charged.count();
-  }
   release_slot(block);
   make_dirty(block);
 }
@@ -136,6 +148,18 @@ void Pager::release_slot(Block& block) {
   block.slot = {};
 }
 
+void Pager::count_page_out(const Block& block) {
+  ++counts_.page_outs;
+  counts_.page_out_bytes += block.charged.count();
+}
+
+void Pager::add_leaving(Block& block) {
+  block.leaving = true;
+  block.is_awaited = false;
+  leaving_.push_back(&block);
+  leaving_bytes_ += block.charged;
+}
+
 void Pager::remove_leaving(Block& block) noexcept {
   if (!std::exchange(block.leaving, false)) return;
   leaving_.erase(std::find(leaving_.begin(), leaving_.end(), &block));
@@ -144,11 +168,13 @@ void Pager::remove_leaving(Block& block) noexcept {
 
 /// Room, or a place, was made. Where it fails all is as before.
 void Pager::begin_page_in(Block& block, bool may_be_dirty) {
+  if (block.taken) finish(block);
   const base::Stopwatch watch(handling_of(counts_.page_in_handling_seconds));
   const transfer::Ticket after = std::max(handed_over_, block.copy);
   Arrival arrival{.block = &block,
                   .pieces = binding_.stage(block, ledger_.pool_allowance(block.charged)),
                   .tickets = {},
+                  .placing = {},
                   .may_be_dirty = may_be_dirty};
   try {
     Bytes at;
@@ -171,41 +197,37 @@ void Pager::begin_page_in(Block& block, bool may_be_dirty) {
   arriving_.push_back(std::move(arrival));
 }
 
+/// Throws IoError where it could not be read, or put in place: then it is absent.
 void Pager::finish_page_in(Block& block, Access access) {
-  Arrival arrival = take_arrival(block);
-  if (arrival.may_be_dirty) access = Access::kWrite;
-  try {
-    const base::Stopwatch watch(counts_.page_in_stall_seconds);
-    for (transfer::Ticket& ticket : arrival.tickets) tier_->wait(std::exchange(ticket, {}));
-  } catch (...) {
-    ledger_.page_out(block.charged);
-    let_go(arrival);
-    throw;
+  if (!arrival_of(block).placing) {
+    begin_placing(block, access);
+    const base::Stopwatch watch(handling_of(counts_.page_in_handling_seconds));
+    relocate(*arrival_of(block).placing);
   }
-  const base::Stopwatch watch(handling_of(counts_.page_in_handling_seconds));
-  binding_.bind(block, arrival.pieces, access);
-  settle_pool();
-  remove_absent(block);
-  block.last_use.store(clock_.load(std::memory_order_relaxed), std::memory_order_relaxed);
-  policy_->add(block);
-  if (access == Access::kWrite) release_slot(block);
-  ++block.mended;
-  ++counts_.page_ins;
-  counts_.page_in_bytes += block.charged.count();
-  block.word.store(access == Access::kWrite ? 0 : kClean, std::memory_order_release);
+  finish_placing(block);
+  if (access == Access::kWrite) make_writable(block);
 }
 
+Pager::Arrival& Pager::arrival_of(const Block& block) { return *std::ranges::find(arriving_, &block, &Arrival::block); }
+
 Pager::Arrival Pager::take_arrival(Block& block) {
-  const auto found =
-      std::find_if(arriving_.begin(), arriving_.end(), [&](const Arrival& arrival) { return arrival.block == &block; });
-  Arrival arrival = std::move(*found);
-  arriving_.erase(found);
+  Arrival& found = arrival_of(block);
+  Arrival arrival = std::move(found);
+  arriving_.erase(arriving_.begin() + (&found - arriving_.data()));
   block.arriving = false;
   return arrival;
 }
 
-/// A page-in that nobody waits for: the block stays absent.
+/// A page-in that nobody waits for: the block stays absent, if it is not being placed already.
 void Pager::abandon(Block& block) noexcept {
+  if (arrival_of(block).placing) {
+    try {
+      finish_placing(block);
+    } catch (const std::exception&) {
+      ++counts_.failed_actions;
+    }
+    return;
+  }
   Arrival arrival = take_arrival(block);
   ledger_.page_out(block.charged);
   let_go(arrival);

@@ -237,6 +237,10 @@ bool Pager::serve_fault(const void* address, FaultKind kind) noexcept {
   const Lock lock(*this);
   Block* block = locate(address);
   if (block == nullptr) return false;
+  if (block->taken) {
+    ++counts_.faults;
+    withdraw(*block);
+  }
   try {
     if (block->is_absent()) {
       ++counts_.faults;
@@ -279,6 +283,7 @@ void Pager::pin_export_once(Block& block) {
 }
 
 void Pager::export_locked(Block& block) {
+  if (block.taken) withdraw(block);
   if (block.is_absent()) {
     if (!block.arriving) make_place(place_for(block));
     page_in(block, Access::kWrite);
@@ -338,6 +343,7 @@ void Pager::do_boundary_work(std::uint64_t now) {
   if (t_state.top == nullptr) run_task(now);
   if (witness_ops_ != 0 && now % witness_ops_ == 0) {
     const Lock lock(*this);  // or what another thread moves meanwhile could be seen twice
+    await_relocations();
     const std::uint64_t resident = arena::resident_size(space_.begin(), space_.end()).count();
     counts_.witness_peak_bytes = std::max(counts_.witness_peak_bytes, resident);
   }
@@ -421,6 +427,7 @@ std::vector<Curve::Point> Pager::curve() {
 void Pager::before_fork() {
   mutex_.lock();
   t_state.in_pager = true;
+  await_relocations();
   if (tier_) tier_->before_fork();
 }
 

@@ -203,7 +203,9 @@ class Pager {
     Block* block = nullptr;
     std::vector<arena::Piece> pieces;
     std::vector<transfer::Ticket> tickets;  // one a piece
+    std::shared_ptr<Relocating> placing;    // once all is read
     bool may_be_dirty = false;              // from its arrival on: nobody asks whether it was written
+    Access access = Access::kRead;          // as which it is placed
     bool is_needed = false;                 // by the op that is being admitted
   };
 
@@ -235,11 +237,23 @@ class Pager {
   bool give_up(Block& block);
   bool finish(Block& block);
   void settle(Block& block);
+  void unbind(Block& block);
+  bool take_away(Block& block);
+  void finish_taking(Block& block);
+  void stay(Block& block) noexcept;
+  void put_back(Block& block, const Relocating& taken) noexcept;
+  void relocate(Relocating& pages) noexcept;
   void withdraw(Block& block) noexcept;
   void withdraw_all() noexcept;
   bool page_out(Block& block) { return give_up(block) && finish(block); }
   void begin_page_in(Block& block, bool may_be_dirty = false);
   void finish_page_in(Block& block, Access access);
+  void begin_placing(Block& block, Access access);
+  void finish_placing(Block& block);
+  bool place_beside(const std::shared_ptr<Relocating>& placing, Lock& lock);
+  void await(const Relocating& placing);
+  void await_relocations();
+  Arrival& arrival_of(const Block& block);
   Arrival take_arrival(Block& block);
   void abandon(Block& block) noexcept;
   void let_go(Arrival& arrival) noexcept;
@@ -250,6 +264,8 @@ class Pager {
   void page_all_in();
   void make_writable(Block& block);
   void make_dirty(Block& block);
+  void count_page_out(const Block& block);
+  void add_leaving(Block& block);
   void remove_leaving(Block& block) noexcept;
   void depart(Block& block) noexcept;
   Block* choose_victim();
@@ -277,7 +293,8 @@ class Pager {
   void forget_left_early(std::uint64_t number);
   void advance() noexcept;
   void finish_page_outs_ahead();
-  void finish_page_ins_ahead();
+  bool finish_page_ins_ahead(Lock& lock);
+  bool is_here(const Arrival& arrival) const;
   double& handling_of(double& ops) { return t_state.is_transferring ? counts_.handling_beside_seconds : ops; }
   void release_slot(Block& block);
   void forget(Block& block) noexcept;

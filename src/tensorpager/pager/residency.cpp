@@ -104,6 +104,7 @@ void Pager::admit_once(PinSet& pins) {
   Bytes absent;
   for (auto miss = misses.begin(); miss != end; ++miss) {
     if (miss->block == nullptr) continue;  // pinned by a try that was refused later on
+    if (miss->block->taken) withdraw(*miss->block);
     if (miss->block->is_absent()) {
       if (!miss->block->arriving) absent += miss->block->charged;
       continue;

@@ -28,10 +28,15 @@ class BookkeepingBinding final : public pager::Binding {
   void release(pager::Block& block) noexcept override;
   void begin_page_out(pager::Block&) override {}
   void cancel_page_out(pager::Block&) noexcept override {}
-  void unbind(pager::Block& block) override { leave(block.data); }
+  pager::Relocation begin_unbind(pager::Block& block) override {
+    leave(block.data);
+    return {.way = pager::Relocation::Way::kOut};
+  }
   bool may_unbind() override { return true; }
   std::vector<arena::Piece> stage(pager::Block& block, base::Bytes pool_allowance) override;
-  void bind(pager::Block&, std::span<const arena::Piece>, pager::Access) override {}
+  pager::Relocation begin_bind(pager::Block&, std::vector<arena::Piece>, pager::Access) override {
+    return {.way = pager::Relocation::Way::kIn};
+  }
   void discard(std::span<const arena::Piece> pieces) noexcept override;
   void make_writable(pager::Block&) override {}
   void poison(bool) override {}

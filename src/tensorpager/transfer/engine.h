@@ -51,6 +51,13 @@ class Engine {
   /// stays reserved.
   virtual Ticket submit_page_out(std::span<const std::byte> from, const Slot& slot, base::Bytes at) = 0;
 
+  /// The same; the thread that copies calls `first` before. Where that throws nothing is copied, and `wait` throws it.
+  virtual Ticket submit_page_out_after(std::function<void()> first, std::span<const std::byte> from, const Slot& slot,
+                                       base::Bytes at) {
+    first();
+    return submit_page_out(from, slot, at);
+  }
+
   /// Copies slot bytes [at, at + to.size()) to `to`, aligned likewise. They must have been paged out before.
   virtual Ticket submit_page_in(const Slot& slot, base::Bytes at, std::span<std::byte> to) = 0;
 

@@ -48,6 +48,11 @@ Ticket QueuedEngine::submit_page_out(std::span<const std::byte> from, const Slot
   return submit(kOut, {.from = from, .slot = slot, .at = at});
 }
 
+Ticket QueuedEngine::submit_page_out_after(std::function<void()> first, std::span<const std::byte> from,
+                                           const Slot& slot, Bytes at) {
+  return submit(kOut, {.from = from, .slot = slot, .at = at, .first = std::move(first)});
+}
+
 Ticket QueuedEngine::submit_page_in(const Slot& slot, Bytes at, std::span<std::byte> to) {
   return submit(kIn, {.to = to, .slot = slot, .at = at});
 }
@@ -63,7 +68,7 @@ Ticket QueuedEngine::submit(std::size_t direction, Job job) {
   const Ticket ticket{job.ticket};
   {
     const std::lock_guard lock(shared_->mutex);
-    shared_->queue[direction].push_back(job);
+    shared_->queue[direction].push_back(std::move(job));
   }
   ++submitted_[direction];
   shared_->has_work[direction].notify_one();
@@ -141,6 +146,7 @@ void QueuedEngine::run_first(Shared& shared, std::size_t direction, std::unique_
 }
 
 void QueuedEngine::transfer(std::size_t direction, const Job& job) {
+  if (job.first) job.first();
   tier_->wait(direction == kOut ? tier_->submit_page_out(job.from, job.slot, job.at)
                                 : tier_->submit_page_in(job.slot, job.at, job.to));
 }

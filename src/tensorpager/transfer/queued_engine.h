@@ -30,6 +30,8 @@ class QueuedEngine final : public Engine {
   Slot reserve(base::Bytes bytes) override { return tier_->reserve(bytes); }
   void release(const Slot& slot) noexcept override { tier_->release(slot); }
   Ticket submit_page_out(std::span<const std::byte> from, const Slot& slot, base::Bytes at) override;
+  Ticket submit_page_out_after(std::function<void()> first, std::span<const std::byte> from, const Slot& slot,
+                               base::Bytes at) override;
   Ticket submit_page_in(const Slot& slot, base::Bytes at, std::span<std::byte> to) override;
   Ticket submit_page_in_after(Ticket page_out, const Slot& slot, base::Bytes at, std::span<std::byte> to) override;
   void wait(Ticket ticket) override;
@@ -49,7 +51,8 @@ class QueuedEngine final : public Engine {
     std::span<std::byte> to = {};
     Slot slot = {};
     base::Bytes at = {};
-    std::uint64_t after = 0;  // ticket of a page-out; 0: none
+    std::uint64_t after = 0;           // ticket of a page-out; 0: none
+    std::function<void()> first = {};  // null: nothing
     bool cancelled = false;
     std::chrono::steady_clock::time_point submitted = {};
   };

@@ -1,0 +1,47 @@
+// A block's pages on their way to another place: what is left of an unbind or a bind for the machine, once the books
+// are kept. Calls of the machine take long, and no other thread should wait for them with the pager's lock held.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <exception>
+#include <utility>
+#include <vector>
+
+#include "tensorpager/arena/page_pool.h"
+#include "tensorpager/base/bytes.h"
+#include "tensorpager/pager/block.h"
+
+namespace tensorpager::pager {
+
+/// `begin_unbind` and `begin_bind` of a binding say what it is. Nothing where no page changes its place.
+struct Relocation {
+  enum class Way : std::uint8_t { kOut, kIn };
+
+  Way way;
+  std::vector<arena::Piece> from = {};
+  std::byte* to = nullptr;         // where they lie side by side then; null: they go back to the machine
+  Access access = Access::kWrite;  // on the way in
+
+  base::Bytes bytes() const {
+    base::Bytes sum;
+    for (const arena::Piece& piece : from) sum += piece.bytes;
+    return sum;
+  }
+  std::vector<arena::Piece> there() const { return {{to, bytes()}}; }
+};
+
+/// One that has begun. The block is absent for everybody until its end.
+struct Relocating {
+  explicit Relocating(Relocation relocation) : pages(std::move(relocation)) {}
+
+  const Relocation pages;
+  std::exception_ptr error;  // once it is over: then nothing has changed
+  double seconds = 0;        // that it took
+  bool is_beside = false;    // done by a transfer thread, without the lock
+  std::atomic<bool> is_over{false};
+
+  bool is_moved() const { return is_over.load(std::memory_order_acquire) && !error; }
+};
+
+}  // namespace tensorpager::pager
