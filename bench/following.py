@@ -16,7 +16,8 @@ import tensorpager
 
 ABOVE_FLOOR = 1.1  # the least budget tried, in floors
 MOST_STEPS_TO_LEARN = 12
-SETTLING, TIMED = 2, 3  # steps
+SETTLING, LEAST_STEPS = 2, 3
+LEAST_SECONDS = 1.0  # short steps are timed more often
 COUNTED = ("followed_ops", "page_outs", "page_ins", "stall_seconds", "handling_seconds")
 FIGURES = (
     "predicted_overhead",
@@ -29,13 +30,16 @@ FIGURES = (
 REFINING = 14  # steps after the first plan, in which it is checked, made again from the times seen, and recording comes to rest
 
 
-def timed(step) -> float:
+def timed(step) -> tuple[float, int]:
+    """Seconds of a step, and the steps taken, with those before the timed ones."""
     for _ in range(SETTLING):
         step()
     start = time.perf_counter()
-    for _ in range(TIMED):
+    steps = 0
+    while steps < LEAST_STEPS or time.perf_counter() - start < LEAST_SECONDS:
         step()
-    return (time.perf_counter() - start) / TIMED
+        steps += 1
+    return (time.perf_counter() - start) / steps, SETTLING + steps
 
 
 def in_session(step, budget, spill, on_demand: bool) -> tuple[float, dict]:
@@ -48,9 +52,9 @@ def in_session(step, budget, spill, on_demand: bool) -> tuple[float, dict]:
         for _ in range(0 if on_demand else REFINING):
             step()
         before = tensorpager.stats()
-        seconds = timed(step)
+        seconds, steps = timed(step)
         after = tensorpager.stats()
-    each_step = {name: (after[name] - before[name]) / (SETTLING + TIMED) for name in COUNTED}
+    each_step = {name: (after[name] - before[name]) / steps for name in COUNTED}
     after["followed_share"] = each_step["followed_ops"] / max(1, after["window_ops"])
     after["moved_blocks"] = each_step["page_outs"] + each_step["page_ins"]
     after["stalled_share"] = each_step["stall_seconds"] / seconds
@@ -68,7 +72,7 @@ def measure(build, shares: list[float], rounds: int, spill: str | None) -> dict:
     for _ in range(rounds):
         for share, row in rows.items():
             budget = max(int(share * need), int(ABOVE_FLOOR * floor))
-            row["plain"].append(timed(plain))
+            row["plain"].append(timed(plain)[0])
             row["on_demand"].append(in_session(paged, budget, spill, True)[0])
             seconds, figures = in_session(paged, budget, spill, False)
             row["planned"].append(seconds)
