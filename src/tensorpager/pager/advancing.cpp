@@ -49,9 +49,8 @@ bool Pager::finish_page_ins_ahead(Lock& lock) {
     try {
       if (here->placing || !goes_beside) {
         finish_page_in(block, Access::kRead);
-      } else {
-        begin_placing(block, Access::kRead);
-        if (!place_beside(here->placing, lock) || source_ == nullptr || tier_ == nullptr) return false;
+      } else if (!place_beside(*begin_placing(block, Access::kRead), lock) || source_ == nullptr || tier_ == nullptr) {
+        return false;
       }
     } catch (const std::exception&) {
       ++counts_.failed_actions;  // the block is absent, and who needs it reads it again

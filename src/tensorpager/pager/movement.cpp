@@ -199,28 +199,30 @@ void Pager::begin_page_in(Block& block, bool may_be_dirty) {
 
 /// Throws IoError where it could not be read, or put in place: then it is absent.
 void Pager::finish_page_in(Block& block, Access access) {
-  if (!arrival_of(block).placing) {
-    begin_placing(block, access);
+  if (!find_arrival(block)->placing) {
+    const auto placing = begin_placing(block, access);
     const base::Stopwatch watch(handling_of(counts_.page_in_handling_seconds));
-    relocate(*arrival_of(block).placing);
+    relocate(*placing);
   }
   finish_placing(block);
   if (access == Access::kWrite) make_writable(block);
 }
 
-Pager::Arrival& Pager::arrival_of(const Block& block) { return *std::ranges::find(arriving_, &block, &Arrival::block); }
+std::vector<Pager::Arrival>::iterator Pager::find_arrival(const Block& block) {
+  return std::ranges::find(arriving_, &block, &Arrival::block);
+}
 
 Pager::Arrival Pager::take_arrival(Block& block) {
-  Arrival& found = arrival_of(block);
-  Arrival arrival = std::move(found);
-  arriving_.erase(arriving_.begin() + (&found - arriving_.data()));
+  const auto found = find_arrival(block);
+  Arrival arrival = std::move(*found);
+  arriving_.erase(found);
   block.arriving = false;
   return arrival;
 }
 
 /// A page-in that nobody waits for: the block stays absent, if it is not being placed already.
 void Pager::abandon(Block& block) noexcept {
-  if (arrival_of(block).placing) {
+  if (find_arrival(block)->placing) {
     try {
       finish_placing(block);
     } catch (const std::exception&) {

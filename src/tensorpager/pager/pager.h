@@ -248,12 +248,12 @@ class Pager {
   bool page_out(Block& block) { return give_up(block) && finish(block); }
   void begin_page_in(Block& block, bool may_be_dirty = false);
   void finish_page_in(Block& block, Access access);
-  void begin_placing(Block& block, Access access);
+  std::shared_ptr<Relocating> begin_placing(Block& block, Access access);
   void finish_placing(Block& block);
-  bool place_beside(const std::shared_ptr<Relocating>& placing, Lock& lock);
+  bool place_beside(Relocating& placing, Lock& lock);
   void await(const Relocating& placing);
   void await_relocations();
-  Arrival& arrival_of(const Block& block);
+  std::vector<Arrival>::iterator find_arrival(const Block& block);
   Arrival take_arrival(Block& block);
   void abandon(Block& block) noexcept;
   void let_go(Arrival& arrival) noexcept;

@@ -98,8 +98,8 @@ void Pager::relocate(Relocating& pages) noexcept {
 }
 
 /// What was read in is to be put in place. Throws IoError where it could not be read: then it is absent.
-void Pager::begin_placing(Block& block, Access access) {
-  Arrival& arrival = arrival_of(block);
+std::shared_ptr<Relocating> Pager::begin_placing(Block& block, Access access) {
+  Arrival& arrival = *find_arrival(block);
   try {
     const base::Stopwatch watch(counts_.page_in_stall_seconds);
     for (transfer::Ticket& ticket : arrival.tickets) tier_->wait(std::exchange(ticket, {}));
@@ -110,6 +110,7 @@ void Pager::begin_placing(Block& block, Access access) {
   const base::Stopwatch watch(handling_of(counts_.page_in_handling_seconds));
   arrival.access = arrival.may_be_dirty ? Access::kWrite : access;
   arrival.placing = std::make_shared<Relocating>(binding_.begin_bind(block, std::move(arrival.pieces), arrival.access));
+  return arrival.placing;  // the block may be gone when it is over
 }
 
 /// Throws IoError where the machine refused: then it is absent.
@@ -137,11 +138,10 @@ void Pager::finish_placing(Block& block) {
 }
 
 /// On a transfer thread, without the lock. False where somebody else has that afterwards, who goes on with what is due.
-bool Pager::place_beside(const std::shared_ptr<Relocating>& placing, Lock& lock) {
-  const std::shared_ptr<Relocating> kept = placing;  // the block may be gone when it is over
-  kept->is_beside = true;
+bool Pager::place_beside(Relocating& placing, Lock& lock) {
+  placing.is_beside = true;
   lock.unlock();
-  relocate(*kept);
+  relocate(placing);
   if (lock.try_again()) return true;
   is_advance_due_.store(true);
   return lock.try_again();

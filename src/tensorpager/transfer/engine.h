@@ -52,8 +52,8 @@ class Engine {
   virtual Ticket submit_page_out(std::span<const std::byte> from, const Slot& slot, base::Bytes at) = 0;
 
   /// The same; the thread that copies calls `first` before. Where that throws nothing is copied, and `wait` throws it.
-  virtual Ticket submit_page_out_after(std::function<void()> first, std::span<const std::byte> from, const Slot& slot,
-                                       base::Bytes at) {
+  virtual Ticket submit_page_out_after(const std::function<void()>& first, std::span<const std::byte> from,
+                                       const Slot& slot, base::Bytes at) {
     first();
     return submit_page_out(from, slot, at);
   }

@@ -48,9 +48,9 @@ Ticket QueuedEngine::submit_page_out(std::span<const std::byte> from, const Slot
   return submit(kOut, {.from = from, .slot = slot, .at = at});
 }
 
-Ticket QueuedEngine::submit_page_out_after(std::function<void()> first, std::span<const std::byte> from,
+Ticket QueuedEngine::submit_page_out_after(const std::function<void()>& first, std::span<const std::byte> from,
                                            const Slot& slot, Bytes at) {
-  return submit(kOut, {.from = from, .slot = slot, .at = at, .first = std::move(first)});
+  return submit(kOut, {.from = from, .slot = slot, .at = at, .first = first});
 }
 
 Ticket QueuedEngine::submit_page_in(const Slot& slot, Bytes at, std::span<std::byte> to) {

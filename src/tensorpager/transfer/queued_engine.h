@@ -30,7 +30,7 @@ class QueuedEngine final : public Engine {
   Slot reserve(base::Bytes bytes) override { return tier_->reserve(bytes); }
   void release(const Slot& slot) noexcept override { tier_->release(slot); }
   Ticket submit_page_out(std::span<const std::byte> from, const Slot& slot, base::Bytes at) override;
-  Ticket submit_page_out_after(std::function<void()> first, std::span<const std::byte> from, const Slot& slot,
+  Ticket submit_page_out_after(const std::function<void()>& first, std::span<const std::byte> from, const Slot& slot,
                                base::Bytes at) override;
   Ticket submit_page_in(const Slot& slot, base::Bytes at, std::span<std::byte> to) override;
   Ticket submit_page_in_after(Ticket page_out, const Slot& slot, base::Bytes at, std::span<std::byte> to) override;
