@@ -1,0 +1,133 @@
+// A pager that follows a script, over a tier that is slow to write, or holds what it writes.
+#pragma once
+
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "pager_fixture.h"
+#include "tensorpager/base/errors.h"
+
+namespace tensorpager::pager {
+
+using Kind = Action::Kind;
+
+/// Says what a test tells it to.
+class Script final : public ActionSource {
+ public:
+  bool begin_op(const plan::OpSignature&, std::span<Block* const>, std::vector<Action>& actions) override {
+    actions = std::exchange(at_begin, {});
+    return true;
+  }
+  void end_op(std::vector<Action>& actions) override {
+    if (at_end_first) std::exchange(at_end_first, nullptr)();
+    actions = std::exchange(at_end, {});
+  }
+  void created(Block&) override {}
+  void died(Block&) noexcept override {}
+  std::optional<std::uint64_t> place_of_birth(base::Bytes, base::Bytes) override { return std::nullopt; }
+  void places_of_births(std::vector<PlannedPlace>&) const override {}
+  std::optional<std::uint64_t> place_of(const Block&) const override { return std::nullopt; }
+  base::Bytes planned_space() const override { return {}; }
+  std::optional<std::uint64_t> next_use(const Block&) const override { return std::nullopt; }
+  std::optional<base::Bytes> planned_at_begin() const override { return planned; }
+  std::optional<base::Bytes> planned_at_end() const override { return planned; }
+  std::uint64_t followed_ops() const override { return 0; }
+  std::uint64_t misses() const override { return 0; }
+
+  std::vector<Action> at_begin, at_end;  // of the next op
+  std::function<void()> at_end_first;    // with the pager's lock held
+  std::optional<base::Bytes> planned;
+};
+
+/// What the tier is told to do.
+struct Told {
+  std::atomic<bool> fails{false};
+  std::atomic<bool> holds{false};  // page-outs that have begun
+  std::atomic<int> begun{0};
+};
+
+/// The RAM tier, slow to write.
+class SlowToWrite final : public transfer::Engine {
+ public:
+  explicit SlowToWrite(Told& told) : told_(told) {}
+  transfer::Slot reserve(base::Bytes bytes) override { return ram_->reserve(bytes); }
+  void release(const transfer::Slot& slot) noexcept override { ram_->release(slot); }
+  transfer::Ticket submit_page_out(std::span<const std::byte> from, const transfer::Slot& slot,
+                                   base::Bytes at) override {
+    ++told_.begun;
+    do std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    while (told_.holds);
+    if (told_.fails) throw base::IoError("pwrite", "the tier", base::Bytes(from.size()), ENOSPC);
+    return ram_->submit_page_out(from, slot, at);
+  }
+  transfer::Ticket submit_page_in(const transfer::Slot& slot, base::Bytes at, std::span<std::byte> to) override {
+    return ram_->submit_page_in(slot, at, to);
+  }
+  void wait(transfer::Ticket ticket) override { ram_->wait(ticket); }
+  void after_fork(bool in_child) override { ram_->after_fork(in_child); }
+  base::Bytes reserved() const override { return ram_->reserved(); }
+  std::string name() const override { return "slow to write"; }
+
+ private:
+  std::unique_ptr<transfer::Engine> ram_ = transfer::make_ram_engine();
+  Told& told_;
+};
+
+class AdvancingTest : public PagerTest {
+ protected:
+  void start_following(base::Bytes budget) {
+    start(budget, transfer::make_queued_engine(std::make_unique<SlowToWrite>(told_)));
+    pager_.follow(&script_);
+  }
+  void TearDown() override {
+    pager_.follow(nullptr);
+    PagerTest::TearDown();
+  }
+
+  void run_op(Block* written = nullptr) {
+    pager_.at_op_boundary();
+    PinSet pins(pager_, Temporaries::kKeep);
+    if (written != nullptr) pins.see(*written, Access::kWrite);
+    pins.follow(plan::name_hash("op"));
+    pins.admit();
+  }
+  /// It has left; the next op awaits that and has it back.
+  void leave_and_come_back(Block& block, Kind await) {
+    script_.at_end = {{Kind::kPageOut, &block}};
+    run_op(&block);
+    ASSERT_TRUE(is_gone_in_time(1));
+    script_.at_begin = {
+        {.kind = await, .block = &block, .number = block.number}, {Kind::kPageIn, &block}, {Kind::kNeed, &block}};
+  }
+  void take_away(Block& block) {
+    script_.at_end = {{Kind::kPageOut, &block}};
+    run_op(&block);
+    ASSERT_TRUE(block.is_absent());
+  }
+  /// No op sees to it.
+  bool is_gone_in_time(std::uint64_t page_outs) {
+    return comes_to([&] { return counts().page_outs == page_outs; });
+  }
+  /// Without any op.
+  template <typename Condition>
+  bool comes_to(Condition&& condition) {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (std::chrono::steady_clock::now() < end) {
+      if (condition()) return true;
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return false;
+  }
+
+  Told told_;
+  Script script_;
+};
+
+}  // namespace tensorpager::pager
