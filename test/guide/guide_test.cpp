@@ -3,6 +3,7 @@
 #include "tensorpager/guide/guide.h"
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -262,6 +263,14 @@ TEST_F(GuideTest, PlansAgainAlsoWhereTheFirstLookFoundNothing) {
   const double predicted = guide_->progress().predicted_window_seconds;
   for (int step = 0; step < 200; ++step) train();
   EXPECT_NE(guide_->progress().predicted_window_seconds, predicted);
+}
+
+TEST(MachineOf, ChargesTransfersWithAllThatPagingTakesOfOps) {
+  const pager::TransferCosts before{.page_out = {1, 10}, .page_in = {2, 10}, .rest = 1};
+  const pager::TransferCosts after{.page_out = {2, 20}, .page_in = {4, 20}, .rest = 5};
+  const plan::Machine machine = machine_of(after.since(before));
+  EXPECT_EQ(machine.out.handling, std::chrono::milliseconds(300)) << "1 s for 10, and 4 s for 20";
+  EXPECT_EQ(machine.in.handling, std::chrono::milliseconds(400));
 }
 
 TEST_F(GuideTest, PredictsAgainWhatPlansInForcePromise) {

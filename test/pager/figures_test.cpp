@@ -2,6 +2,7 @@
 #include <latch>
 #include <thread>
 
+#include "advancing_fixture.h"
 #include "pager_fixture.h"
 #include "tensorpager/base/errors.h"
 
@@ -114,6 +115,20 @@ TEST_F(FigureTest, FloorSaysWhatARefusedOpWouldHaveNeeded) {
     EXPECT_THROW(pager_.create(room_for(3)), OverBudget);
   }
   EXPECT_EQ(counts().floor_bytes, 4 * kBlock.count());
+}
+
+TEST_F(FigureTest, PagingIsStallsHandlingAndMoreWhereAPlanIsFollowed) {
+  start(room_for(1));
+  Script source;
+  pager_.follow(&source);
+  for (std::uint64_t i = 1; i <= 3; ++i) make(kBlock, i);
+  EXPECT_TRUE(holds(*blocks_.front(), 1));
+  pager_.follow(nullptr);
+  const Statistics followed = counts();
+  EXPECT_EQ(followed.page_ins, 1u);
+  EXPECT_GT(followed.paging_seconds, followed.stall_seconds + followed.handling_seconds);
+  make(kBlock, 4);
+  EXPECT_EQ(counts().paging_seconds, followed.paging_seconds) << "nobody asks";
 }
 
 }  // namespace

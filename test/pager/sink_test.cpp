@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "pager_fixture.h"
@@ -18,6 +19,7 @@ using namespace base;
 class Notes final : public EventSink {
  public:
   Ticket op_begins(const OpFacts& facts, std::span<const Touch> touched) noexcept override {
+    std::this_thread::sleep_for(takes);
     list.push_back("begins " + std::string(facts.name) + text(touched));
     return ++ops;
   }
@@ -29,10 +31,12 @@ class Notes final : public EventSink {
     time = took;
   }
   void block_born(Ticket op, const NewBlock& block) noexcept override {
+    std::this_thread::sleep_for(takes);
     list.push_back("op " + std::to_string(op) + " makes " + std::to_string(block.number) + ": " +
                    std::to_string(block.size.count()) + " charged " + std::to_string(block.charged.count()));
   }
   void block_died(Ticket op, std::uint64_t number) noexcept override {
+    std::this_thread::sleep_for(takes);
     list.push_back("op " + std::to_string(op) + " frees " + std::to_string(number));
   }
   void slab_grew(Bytes slab) noexcept override { list.push_back("slab " + std::to_string(slab.count())); }
@@ -40,6 +44,7 @@ class Notes final : public EventSink {
 
   std::vector<std::string> list;
   std::chrono::nanoseconds time{-1};
+  std::chrono::milliseconds takes{0};  // to begin an op, and to note a birth or a death
 
  private:
   static std::string text(std::span<const Touch> touched) {
@@ -85,6 +90,20 @@ TEST_F(SinkTest, IsToldOfOpsAndOfWhatTheyMakeAndFree) {
             (List{"slab 0", "op 0 makes 1: 20000 charged 20480", "begins outer r1", "op 1 makes 2: 16384 charged 16384",
                   "op 1 touches r2", "op 1 frees 2", "op 1 ends", "op 0 frees 1"}));
   EXPECT_GE(notes.time.count(), 0);
+}
+
+TEST_F(SinkTest, WhatItTakesItselfIsNoTimeOfTheOp) {
+  start(1_GiB);
+  notes.takes = std::chrono::milliseconds(300);
+  pager_.set_sink(&notes);
+  {
+    PinSet pins(pager_, Temporaries::kKeep);
+    std::optional<RecordedOp> op;
+    begin(op, pins, "op", {});
+    pager_.destroy(pager_.create(16_KiB));
+  }
+  pager_.set_sink(nullptr);
+  EXPECT_LT(notes.time, notes.takes);
 }
 
 TEST_F(SinkTest, IsToldFirstOfWhatIsThere) {

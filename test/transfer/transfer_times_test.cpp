@@ -38,5 +38,12 @@ TEST(TransferTimes, PutAllDownToTheRateWhereSizesSayNothing) {
   EXPECT_GT(steep.fit().bytes_per_second, 0);
 }
 
+TEST(TransferTimes, GoByTheNewest) {
+  TransferTimes times;
+  for (int i = 0; i < 1000; ++i) times.add(1_MiB, 1e-3);
+  for (int i = 0; i < 1000; ++i) times.add(1_MiB, 4e-3);
+  EXPECT_NEAR(times.fit().bytes_per_second, (1 << 20) / 4e-3, 0.02 * (1 << 20) / 4e-3);
+}
+
 }  // namespace
 }  // namespace tensorpager::transfer

@@ -134,15 +134,13 @@ void Guide::study() {
   try {
     const trace::Stream stream = recorder_.stream();
     std::shared_ptr<const Lesson> known;
-    pager::Pager::TransferCosts costs = pager_.transfer_costs();
+    pager::TransferCosts costs = pager_.transfer_costs();
     {
       const std::lock_guard lock(mutex_);
       known = known_;
       // Under a plan transfer threads do what ops did before.
-      const auto out = costs.page_out.since(followed_costs_.page_out),
-                 in = costs.page_in.since(followed_costs_.page_in);
-      if (out.blocks >= kEnoughBlocks) costs.page_out = out;
-      if (in.blocks >= kEnoughBlocks) costs.page_in = in;
+      const auto since = costs.since(followed_costs_);
+      if (std::min(since.page_out.blocks, since.page_in.blocks) >= kEnoughBlocks) costs = since;
     }
     const plan::Machine machine = machine_of(costs);
     auto learned = learn(stream, pager_.budget(), machine, known.get(), options_.cache ? &*options_.cache : nullptr);

@@ -41,7 +41,7 @@ struct Progress {
   double placement_waste = 0;       // what planned blocks and slabs reach up to, over the peak, less 1
   // Since it came in force, of all that the program did:
   double followed_share = 0;     // of the ops that touch a block
-  double measured_overhead = 0;  // time that ops waited for transfers and handled them, over all other
+  double measured_overhead = 0;  // time that paging took of ops, over all other
 
   template <typename Visit>
   void for_each(Visit&& visit) const {
@@ -155,12 +155,12 @@ class Guide final : public base::EventSink {
     double computed = 0;  // seconds
   };
   Mark now() const;
-  pager::Pager::TransferCosts followed_costs_;  // when a plan came in force where none was
-  Mark begun_;                                  // when the newest plan came in force
-  Mark rested_;                                 // when it began to rest
-  double rested_at_ = 0;                        // seconds
-  std::uint64_t rested_ops_ = 0;                // in rests that are over, as far as they are known
-  double rested_computed_ = 0;                  // seconds, likewise
+  pager::TransferCosts followed_costs_;  // when a plan came in force where none was
+  Mark begun_;                           // when the newest plan came in force
+  Mark rested_;                          // when it began to rest
+  double rested_at_ = 0;                 // seconds
+  std::uint64_t rested_ops_ = 0;         // in rests that are over, as far as they are known
+  double rested_computed_ = 0;           // seconds, likewise
 
   // For that thread only.
   std::unique_ptr<pager::PlanSwitch> follower_;  // in force

@@ -61,7 +61,7 @@ void Guide::begin_to_follow(const std::shared_ptr<const Lesson>& learned, bool i
   look_at_ops_ = ops_ + kCheckWindows * plan.ops;
   look_at_steps_ = kNever;
   const Mark begun = now();
-  const pager::Pager::TransferCosts costs = pager_.transfer_costs();
+  const pager::TransferCosts costs = pager_.transfer_costs();
   bool is_again = false;
   {
     const std::lock_guard lock(mutex_);
@@ -164,7 +164,7 @@ void Guide::rest_on() {
 
 /// It is over where the program does other than planned, or no longer fits.
 void Guide::at_rest() {
-  const pager::Pager::Account account = pager_.account();
+  const pager::Account account = pager_.account();
   bool is_over = false;
   {
     const std::lock_guard lock(mutex_);
@@ -199,7 +199,7 @@ void Guide::wake() {
 }
 
 Guide::Mark Guide::now() const {
-  const pager::Pager::Account account = pager_.account();
+  const pager::Account account = pager_.account();
   Mark mark{.ops = ops_,
             .followed = account.followed_ops,
             .missed = account.plan_misses,

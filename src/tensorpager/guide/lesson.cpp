@@ -244,11 +244,11 @@ std::string Lesson::describe() const {
   return text;
 }
 
-plan::Machine machine_of(const pager::Pager::TransferCosts& costs) {
+plan::Machine machine_of(const pager::TransferCosts& costs) {
   plan::Machine machine;
   machine.name = "session";
-  machine.out = link_of(costs.rates.out, costs.page_out.each());
-  machine.in = link_of(costs.rates.in, costs.page_in.each());
+  machine.out = link_of(costs.rates.out, costs.page_out.each() + costs.rest_each());
+  machine.in = link_of(costs.rates.in, costs.page_in.each() + costs.rest_each());
   return machine;
 }
 

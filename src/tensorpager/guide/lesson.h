@@ -63,7 +63,7 @@ enum class NoLesson : std::uint8_t {
 plan::OpSignature signature_of(const trace::Stream& stream, const trace::StreamOp& op);
 
 /// The machine that a session runs on, by what its transfers reached: recorded op times hold as they are.
-plan::Machine machine_of(const pager::Pager::TransferCosts& costs);
+plan::Machine machine_of(const pager::TransferCosts& costs);
 
 /// `known`: what was learned before, of the same thread; its classes are planned too. `cache`: has plans of earlier
 /// sessions, which are taken where not all classes are known. Both may be null.

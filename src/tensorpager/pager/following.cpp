@@ -33,7 +33,7 @@ void Pager::follow(ActionSource* source, const Prepare& prepare) {
 }
 
 bool Pager::begin_op(const plan::OpSignature& op, std::span<Block* const> touched) {
-  const PagingTime paging(sink() != nullptr);
+  const PagingTime paging(is_paging_timed(), &paging_nanoseconds_);
   const Lock lock(*this);
   if (!is_told_to_source()) return false;
   actions_.clear();
@@ -47,7 +47,7 @@ bool Pager::begin_op(const plan::OpSignature& op, std::span<Block* const> touche
 }
 
 void Pager::end_op() noexcept {
-  const PagingTime paging(sink() != nullptr);
+  const PagingTime paging(is_paging_timed(), &paging_nanoseconds_);
   const Lock lock(*this);
   if (is_told_to_source()) tell_end();
 }

@@ -42,6 +42,7 @@ void Pager::start(const Options& options, std::unique_ptr<transfer::Engine> tier
       advance();
     });
   counts_ = Statistics();
+  paging_nanoseconds_ = 0;
   ledger_.set_budget(options.budget);
   try {
     fit_into_budget();
@@ -112,8 +113,8 @@ Block& Pager::create_once(Bytes size) {
   PinSet* holder = t_state.top;
   const bool held = holder != nullptr && holder->keeps_temporaries();
   base::EventSink* const sink = this->sink();
+  const PagingTime paging(is_paging_timed(), &paging_nanoseconds_);
   {
-    PagingTime paging(sink != nullptr);
     const Lock lock(*this);
     const bool is_followed = is_told_to_source();
     // What comes from outside any op is an op of the trace by itself.
@@ -121,7 +122,6 @@ Block& Pager::create_once(Bytes size) {
     make_place({.bytes = block->charged,
                 .keep_whole = holder != nullptr ? holder->expected_room() : Bytes(0),
                 .at = is_followed && is_placed_ ? source_->place_of_birth(block->size, block->charged) : std::nullopt});
-    paging.end();
     block->number = ++births_;
     block->data = binding_.acquire(block->charged, ledger_.pool_allowance(block->charged));
     settle_pool();
@@ -151,7 +151,9 @@ Block& Pager::create_once(Bytes size) {
 }
 
 void Pager::destroy(Block& block) noexcept {
-  if (base::EventSink* const sink = this->sink()) sink->block_died(t_state.recorded_op, block.number);
+  base::EventSink* const sink = this->sink();
+  const PagingTime paging(is_paging_timed(), &paging_nanoseconds_);
+  if (sink != nullptr) sink->block_died(t_state.recorded_op, block.number);
   const Lock lock(*this);
   forget_page_ins(block);
   if (source_ != nullptr) source_->died(block);
@@ -234,6 +236,7 @@ Block* Pager::find_around(const void* address) {
 bool Pager::serve_fault(const void* address, FaultKind kind) noexcept {
   if (t_state.in_pager || !space_.contains(address))
     return false;  // before the lock: a real fault may come from anywhere
+  const PagingTime paging(is_paging_timed(), &paging_nanoseconds_);
   const Lock lock(*this);
   Block* block = locate(address);
   if (block == nullptr) return false;
@@ -339,7 +342,7 @@ void Pager::run_task(std::uint64_t now) {
 }
 
 void Pager::do_boundary_work(std::uint64_t now) {
-  const PagingTime paging(t_state.top == nullptr && sink() != nullptr);
+  const PagingTime paging(t_state.top == nullptr && sink() != nullptr, nullptr);
   if (t_state.top == nullptr) run_task(now);
   if (witness_ops_ != 0 && now % witness_ops_ == 0) {
     const Lock lock(*this);  // or what another thread moves meanwhile could be seen twice
@@ -387,7 +390,12 @@ Statistics Pager::statistics() {
   count_followed(s);
   s.handling_seconds = s.page_out_handling_seconds + s.page_in_handling_seconds;
   s.stall_seconds = s.page_out_stall_seconds + s.page_in_stall_seconds;
+  s.paging_seconds = paging_seconds();
   return s;
+}
+
+double Pager::paging_seconds() const {
+  return static_cast<double>(paging_nanoseconds_.load(std::memory_order_relaxed)) * 1e-9;
 }
 
 void Pager::count_followed(Statistics& counts) const {
@@ -396,15 +404,14 @@ void Pager::count_followed(Statistics& counts) const {
   counts.plan_misses += source_->misses();
 }
 
-Pager::Account Pager::account() {
+Account Pager::account() {
   const Lock lock(*this);
   Statistics s = counts_;
   count_followed(s);
   return {.page_outs = s.page_outs + s.clean_drops,
           .followed_ops = s.followed_ops,
           .plan_misses = s.plan_misses,
-          .paging_seconds = s.page_out_stall_seconds + s.page_in_stall_seconds + s.page_out_handling_seconds +
-                            s.page_in_handling_seconds};
+          .paging_seconds = paging_seconds()};
 }
 
 Bytes Pager::charged() {
@@ -412,11 +419,13 @@ Bytes Pager::charged() {
   return ledger_.charged();
 }
 
-Pager::TransferCosts Pager::transfer_costs() {
+TransferCosts Pager::transfer_costs() {
   const Lock lock(*this);
   return {.rates = tier_ ? tier_->rates() : transfer::Engine::Rates(),
           .page_out = {counts_.page_out_handling_seconds, counts_.page_outs + counts_.clean_drops},
-          .page_in = {counts_.page_in_handling_seconds, counts_.page_ins}};
+          .page_in = {counts_.page_in_handling_seconds, counts_.page_ins},
+          .rest = paging_seconds() - counts_.page_out_stall_seconds - counts_.page_in_stall_seconds -
+                  counts_.page_out_handling_seconds - counts_.page_in_handling_seconds};
 }
 
 std::vector<Curve::Point> Pager::curve() {

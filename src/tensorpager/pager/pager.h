@@ -27,6 +27,7 @@
 #include "tensorpager/pager/action_source.h"
 #include "tensorpager/pager/binding.h"
 #include "tensorpager/pager/block.h"
+#include "tensorpager/pager/costs.h"
 #include "tensorpager/pager/curve.h"
 #include "tensorpager/pager/eviction_policy.h"
 #include "tensorpager/pager/statistics.h"
@@ -121,27 +122,7 @@ class Pager {
   /// Calls it once, with no lock held, when an op begins that no other op called; no earlier than so many ops from now.
   /// In the place of the task before.
   void call_at_boundary(std::function<void()> task, std::uint64_t after_ops = 0);
-  /// What was moved and followed so far; cheaper than all statistics.
-  struct Account {
-    std::uint64_t page_outs = 0;
-    std::uint64_t followed_ops = 0;
-    std::uint64_t plan_misses = 0;
-    double paging_seconds = 0;  // that ops waited for transfers, and handled them
-  };
   Account account();
-  /// What transfers cost so far: on their links, and of ops' own time.
-  struct TransferCosts {
-    struct Handling {
-      double seconds = 0;
-      std::uint64_t blocks = 0;
-
-      double each() const { return blocks > 0 ? seconds / static_cast<double>(blocks) : 0; }
-      Handling since(const Handling& before) const { return {seconds - before.seconds, blocks - before.blocks}; }
-    };
-    transfer::Engine::Rates rates;
-    Handling page_out = {};
-    Handling page_in = {};
-  };
   TransferCosts transfer_costs();
   /// Gets the blocks that are alive, by number, with the lock held: blocks die on any thread.
   using Prepare = std::function<void(const std::unordered_map<std::uint64_t, Block*>& blocks)>;
@@ -295,6 +276,8 @@ class Pager {
   void finish_page_outs_ahead();
   bool finish_page_ins_ahead(Lock& lock);
   bool is_here(const Arrival& arrival) const;
+  bool is_paging_timed() const { return sink() != nullptr || is_followed(); }
+  double paging_seconds() const;
   double& handling_of(double& ops) { return t_state.is_transferring ? counts_.handling_beside_seconds : ops; }
   void release_slot(Block& block);
   void forget(Block& block) noexcept;
@@ -359,7 +342,8 @@ class Pager {
   std::atomic<std::uint64_t> boundary_work_at_{kNever};  // op index
   std::atomic<base::EventSink*> sink_{nullptr};
   std::atomic<bool> is_followed_{false};
-  std::atomic<bool> is_advance_due_{false};  // a transfer thread did not get the lock
+  std::atomic<std::int64_t> paging_nanoseconds_{0};  // of the session
+  std::atomic<bool> is_advance_due_{false};          // a transfer thread did not get the lock
 };
 
 }  // namespace tensorpager::pager

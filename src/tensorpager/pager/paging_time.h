@@ -1,6 +1,7 @@
-// Time that a thread spends on paging, where ops are recorded: it is none of theirs. Private to pager/.
+// Time that a thread spends on paging: it is none of the ops' that are recorded. Private to pager/.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 
 #include "tensorpager/pager/thread_state.h"
@@ -9,21 +10,22 @@ namespace tensorpager::pager {
 
 class PagingTime {
  public:
-  explicit PagingTime(bool counts) : counts_(counts) {
+  /// `sum`: of the threads' nanoseconds; null where it is no paging, though none of an op's.
+  PagingTime(bool counts, std::atomic<std::int64_t>* sum) : counts_(counts), sum_(sum) {
     if (counts_) begin_ = std::chrono::steady_clock::now();
   }
-  ~PagingTime() { end(); }
+  ~PagingTime() {
+    if (!counts_) return;
+    const std::chrono::nanoseconds took = std::chrono::steady_clock::now() - begin_;
+    t_state.paging += took;
+    if (sum_ != nullptr) sum_->fetch_add(took.count(), std::memory_order_relaxed);
+  }
   PagingTime(const PagingTime&) = delete;
   PagingTime& operator=(const PagingTime&) = delete;
 
-  /// What comes now is the op's own.
-  void end() {
-    if (counts_) t_state.paging += std::chrono::steady_clock::now() - begin_;
-    counts_ = false;
-  }
-
  private:
   bool counts_;
+  std::atomic<std::int64_t>* sum_;
   std::chrono::steady_clock::time_point begin_ = {};
 };
 

@@ -37,17 +37,17 @@ class RecordedOp {
     }
     sink_ = &sink;
     base::OpFacts all = facts;
-    begin_ = std::chrono::steady_clock::now();
     const bool has_before = t_state.op_ended != std::chrono::steady_clock::time_point();
-    if (has_before) all.before = begin_ - t_state.op_ended - t_state.paging;
-    t_state.paging = {};
+    if (has_before) all.before = std::chrono::steady_clock::now() - t_state.op_ended - t_state.paging;
     t_state.recorded_op = sink.op_begins(all, touches.list());
+    t_state.paging = {};
+    begin_ = std::chrono::steady_clock::now();
   }
   ~RecordedOp() {
     if (sink_ == nullptr || t_state.recorded_op == 0) return;  // 0: forked in the middle, and the child has no sink
-    t_state.op_ended = std::chrono::steady_clock::now();
-    const auto took = t_state.op_ended - begin_ - std::exchange(t_state.paging, {});
+    const auto took = std::chrono::steady_clock::now() - begin_ - std::exchange(t_state.paging, {});
     sink_->op_ends(std::exchange(t_state.recorded_op, 0), took);
+    t_state.op_ended = std::chrono::steady_clock::now();
   }
   RecordedOp(const RecordedOp&) = delete;
   RecordedOp& operator=(const RecordedOp&) = delete;

@@ -85,7 +85,7 @@ void Pager::admit(PinSet& pins) {
     decltype(pins.misses_)& list;
     ~Clear() { list.clear(); }
   } const clear{pins.misses_};
-  const PagingTime paging(sink() != nullptr);
+  const PagingTime paging(is_paging_timed(), &paging_nanoseconds_);
   with_relief([&] { admit_once(pins); });
 }
 

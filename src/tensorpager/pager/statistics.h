@@ -48,6 +48,7 @@ struct Statistics {
   double stall_seconds = 0;            // time ops waited for transfers: the sum of the next two
   double page_out_stall_seconds = 0;
   double page_in_stall_seconds = 0;
+  double paging_seconds = 0;  // stalls, handling and all else that paging took of ops, while recorded or followed
 
   template <typename Visit>
   void for_each(Visit&& visit) const {
@@ -92,6 +93,7 @@ struct Statistics {
     visit("stall_seconds", stall_seconds);
     visit("page_out_stall_seconds", page_out_stall_seconds);
     visit("page_in_stall_seconds", page_in_stall_seconds);
+    visit("paging_seconds", paging_seconds);
   }
 };
 

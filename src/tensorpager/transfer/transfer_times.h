@@ -1,4 +1,5 @@
-// How long transfers of one direction took, and the line through that by least squares: a latency and a rate.
+// How long transfers of one direction took, and the line through that by least squares: a latency and a rate. The
+// newest count most: under a plan both directions and compute share what on demand each has for itself.
 #pragma once
 
 #include "tensorpager/base/bytes.h"
@@ -10,6 +11,8 @@ class TransferTimes {
  public:
   void add(base::Bytes bytes, double seconds) {
     const auto size = static_cast<double>(bytes.count());
+    if (count_ >= kRemembered)
+      for (double* const sum : {&count_, &bytes_, &seconds_, &squares_, &products_}) *sum /= 2;
     count_ += 1;
     bytes_ += size;
     seconds_ += seconds;
@@ -31,6 +34,8 @@ class TransferTimes {
 
  private:
   static constexpr double kLeastSpread = 0.01;  // variance of sizes, over their mean squared
+
+  static constexpr double kRemembered = 256;  // transfers; with more, all so far count half
 
   double count_ = 0;
   double bytes_ = 0;

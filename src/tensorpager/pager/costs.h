@@ -1,0 +1,42 @@
+// What a pager tells whom it follows of its own work so far.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "tensorpager/transfer/engine.h"
+
+namespace tensorpager::pager {
+
+/// What was moved and followed; cheaper than all statistics.
+struct Account {
+  std::uint64_t page_outs = 0;
+  std::uint64_t followed_ops = 0;
+  std::uint64_t plan_misses = 0;
+  double paging_seconds = 0;  // as Statistics has it
+};
+
+/// What transfers cost: on their links, and of ops' own time.
+struct TransferCosts {
+  struct Handling {
+    double seconds = 0;
+    std::uint64_t blocks = 0;
+
+    double each() const { return blocks > 0 ? seconds / static_cast<double>(blocks) : 0; }
+    Handling since(const Handling& before) const { return {seconds - before.seconds, blocks - before.blocks}; }
+  };
+  transfer::Engine::Rates rates = {};
+  Handling page_out = {};
+  Handling page_in = {};
+  double rest = 0;  // seconds of paging that are no handling and no stall: a plan's books, births out of pieces
+
+  double rest_each() const {
+    return std::max(rest, 0.0) / std::max(1.0, static_cast<double>(page_out.blocks + page_in.blocks));
+  }
+  /// The rates are the newest.
+  TransferCosts since(const TransferCosts& before) const {
+    return {rates, page_out.since(before.page_out), page_in.since(before.page_in), rest - before.rest};
+  }
+};
+
+}  // namespace tensorpager::pager
