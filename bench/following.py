@@ -21,6 +21,7 @@ LEAST_SECONDS = 1.0  # short steps are timed more often
 COUNTED = ("followed_ops", "page_outs", "page_ins", "stall_seconds", "handling_seconds")
 FIGURES = (
     "predicted_overhead",
+    "measured_overhead",
     "lower_bound_overhead",
     "followed_share",
     "moved_blocks",
@@ -99,11 +100,13 @@ def main() -> None:
     print(
         "stalled, handling: of a planned step, waiting for transfers, and mapping and submitting in ops; moved: blocks out and in, a step"
     )
+    print("predicted: the step that the plan foretells, over plain torch's of the same round")
     print(
-        "predicted, bound: what the plan says that it costs, and the least that any plan could; both of that session's own op times and rates"
+        "overhead: paging over all other time of the session's ops: what the plan foretells, what was measured, and the least that any plan could"
     )
+    print(f"{'':<12}{'':>9}{'':>8}{'':>10}{'step over plain torch':^32}{'overhead':^27}")
     print(
-        f"{'work':<12}{'need MiB':>9}{'budget':>8}{'plain ms':>10}{'on demand':>11}{'planned':>9}{'predicted':>11}{'bound':>7}{'followed':>10}{'stalled':>9}{'handling':>10}{'moved':>7}"
+        f"{'work':<12}{'need MiB':>9}{'budget':>8}{'plain ms':>10}{'on demand':>11}{'planned':>10}{'predicted':>11}{'predicted':>11}{'measured':>10}{'bound':>7}{'followed':>10}{'stalled':>9}{'handling':>10}{'moved':>7}"
     )
     result = {}
     for name in options.only:
@@ -113,10 +116,13 @@ def main() -> None:
                 variant: statistics.median(a / b for a, b in zip(row[variant], row["plain"]))
                 for variant in ("on_demand", "planned")
             }
+            ratio["predicted"] = statistics.median(
+                one["predicted_window_seconds"] / plain for one, plain in zip(row["figures"], row["plain"])
+            )
             figure = {key: statistics.median(one[key] for one in row["figures"]) for key in FIGURES}
             print(
-                f"{name:<12}{measured['need_bytes'] / 2**20:>9.0f}{share:>8.0%}{statistics.median(row['plain']) * 1e3:>10.0f}{ratio['on_demand']:>11.2f}{ratio['planned']:>9.2f}"
-                f"{1 + figure['predicted_overhead']:>11.2f}{1 + figure['lower_bound_overhead']:>7.2f}{figure['followed_share']:>10.0%}"
+                f"{name:<12}{measured['need_bytes'] / 2**20:>9.0f}{share:>8.0%}{statistics.median(row['plain']) * 1e3:>10.0f}{ratio['on_demand']:>11.2f}{ratio['planned']:>10.2f}{ratio['predicted']:>11.2f}"
+                f"{figure['predicted_overhead']:>11.1%}{figure['measured_overhead']:>10.1%}{figure['lower_bound_overhead']:>7.1%}{figure['followed_share']:>10.0%}"
                 f"{figure['stalled_share']:>9.1%}{figure['handling_share']:>10.1%}{figure['moved_blocks']:>7.0f}",
                 flush=True,
             )
