@@ -470,5 +470,18 @@ TEST_F(PlacesTest, MovesWhatTakesThePlaceOfAStorageThatDied) {
   EXPECT_EQ(places_.block_of(kOld), made_.get());
 }
 
+// The plan pages out the new batch when it is used no more: to the trace it only dies.
+TEST_F(PlacesTest, PagesInWhatTakesThePlaceOfAStorageThatDied) {
+  begin("make", {kPart});
+  make(*made_);
+  end();
+  run_use();
+  places_.died(*old_);
+  made_->word = kAbsent;
+  EXPECT_EQ(
+      begin("make", {kPart}),
+      (std::vector<Action>{{.kind = Kind::kPageIn, .block = made_.get(), .offset = 96u << 10, .may_be_dirty = true}}));
+}
+
 }  // namespace
 }  // namespace tensorpager::pager

@@ -256,7 +256,8 @@ bool PlanCursor::made_nothing() const {
 }
 
 /// The storages whose death the trace has after the last op, and that live on, continue those that the op is to have
-/// written and that are no longer there, in the trace's order; or others that died instead.
+/// written and that are no longer there, in the trace's order; or others that died instead. The plan may have paged
+/// them out, as nothing uses them any more.
 void PlanCursor::take_over(std::vector<Action>& actions) {
   const std::uint32_t last = (position_ == 0 ? agenda_->ops() : position_) - 1;
   for (const StorageId ending : agenda_->deaths(last)) {
@@ -265,7 +266,13 @@ void PlanCursor::take_over(std::vector<Action>& actions) {
     const auto continued = continued_by(ending, last);
     if (!continued) continue;
     bind(*continued, *block);
-    if (const auto place = place_of(*block)) actions.push_back({Action::Kind::kMove, block, *place});
+    if (const auto place = place_of(*block)) {
+      const bool is_gone = block->is_absent() || block->leaving;
+      actions.push_back({.kind = is_gone ? Action::Kind::kPageIn : Action::Kind::kMove,
+                         .block = block,
+                         .offset = *place,
+                         .may_be_dirty = is_gone});
+    }
     std::erase(lost_, *continued);
   }
   lost_.clear();
