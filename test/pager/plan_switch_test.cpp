@@ -62,5 +62,47 @@ TEST_F(PlanSwitchTest, StartsAfterTheClassThatItIsTold) {
   EXPECT_EQ(run(2), 2u);
 }
 
+/// What is told when the window's first op begins.
+std::vector<Action> begin_window(PlanSwitch& plans) {
+  std::vector<Action> actions;
+  const plan::OpSignature op{.name = plan::name_hash("a")};
+  EXPECT_TRUE(plans.begin_op(op, {}, actions));
+  std::vector<Action> at_end;
+  plans.end_op(at_end);
+  return actions;
+}
+
+TEST(PlanSwitchStrangers, LeaveOnceTheyWereNotUsedForAWindow) {
+  PlanSwitch plans({class_of("a")});
+  Block idle, used, dead;
+  idle.number = 7;
+  for (Block* block : {&idle, &used, &dead}) plans.created(*block);
+  EXPECT_TRUE(begin_window(plans).empty()) << "they may be of the window to come";
+  used.last_use = 2;
+  plans.died(dead);
+  EXPECT_EQ(begin_window(plans),
+            (std::vector<Action>{{Action::Kind::kPageOut, &idle},
+                                 {.kind = Action::Kind::kAwaitQueued, .block = &idle, .number = 7}}));
+  idle.word = kAbsent;
+  used.last_use = 3;
+  EXPECT_TRUE(begin_window(plans).empty());
+}
+
+TEST(PlanSwitchStrangers, AreNoneOnceAPlanKnowsThem) {
+  const trace::Trace trace{.storages = {{.bytes = 64_KiB, .entry = true}}, .ops = {{.name = "a"}}};
+  const plan::Plan plan{.budget = 1_MiB,
+                        .ops = 1,
+                        .rows = {{.storage = plan::StorageId{0},
+                                  .bytes = 64_KiB,
+                                  .end = 1,
+                                  .fill = plan::Fill::kBoundary,
+                                  .leave = plan::Leave::kBoundary}}};
+  PlanSwitch plans({std::make_shared<const plan::Agenda>(trace, plan)});
+  Block weight;
+  plans.created(weight);
+  plans.cursor(0).bind(plan::StorageId{0}, weight);
+  for (int window = 0; window < 3; ++window) EXPECT_TRUE(begin_window(plans).empty());
+}
+
 }  // namespace
 }  // namespace tensorpager::pager

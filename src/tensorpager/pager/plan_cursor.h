@@ -34,6 +34,8 @@ class PlanCursor final : public ActionSource {
   /// What was told so far had happened before: nothing of it is counted, and no transfer is under way.
   void begin_here();
   Block* block_of(plan::StorageId storage) const { return blocks_[trace::index(storage)]; }
+  bool knows(const Block& block) const { return storages_.contains(&block); }
+  bool is_in_op() const { return in_op_; }  // of the plan
 
   bool begin_op(const plan::OpSignature& op, std::span<Block* const> touched, std::vector<Action>& actions) override;
   void end_op(std::vector<Action>& actions) override;

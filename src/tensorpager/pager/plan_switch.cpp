@@ -74,6 +74,8 @@ bool PlanSwitch::begin_op(const OpSignature& op, std::span<Block* const> touched
       is_expected = active().begin_op(op, touched, actions);
     }
   }
+  if (is_expected && active().position() == 0)
+    strangers_.leave([&](const Block& block) { return is_known(block); }, actions);
   if (op.sizes != 0 || is_expected) before_ = op;  // others are likely to be none of any plan
   return is_expected;
 }
@@ -155,7 +157,17 @@ void PlanSwitch::end_op(std::vector<Action>& actions) {
   if (active().windows() != windows) note_ended(active_);
 }
 
+void PlanSwitch::created(Block& block) {
+  if (!active().is_in_op()) strangers_.add(block);
+  active().created(block);
+}
+
+bool PlanSwitch::is_known(const Block& block) const {
+  return std::ranges::any_of(cursors_, [&](const auto& cursor) { return cursor->knows(block); });
+}
+
 void PlanSwitch::died(Block& block) noexcept {
+  strangers_.forget(block);
   for (const auto& cursor : cursors_) cursor->died(block);
 }
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "tensorpager/pager/plan_cursor.h"
+#include "tensorpager/pager/strangers.h"
 
 namespace tensorpager::pager {
 
@@ -29,7 +30,7 @@ class PlanSwitch final : public ActionSource {
 
   bool begin_op(const plan::OpSignature& op, std::span<Block* const> touched, std::vector<Action>& actions) override;
   void end_op(std::vector<Action>& actions) override;
-  void created(Block& block) override { active().created(block); }
+  void created(Block& block) override;
   void died(Block& block) noexcept override;
   std::optional<std::uint64_t> place_of_birth(base::Bytes size, base::Bytes charged) override {
     return active().place_of_birth(size, charged);
@@ -61,11 +62,13 @@ class PlanSwitch final : public ActionSource {
   std::optional<std::size_t> find_beginning(const plan::OpSignature& op) const;
   std::size_t likely_next() const;
   void note_ended(std::size_t i);
+  bool is_known(const Block& block) const;
   void change_to(std::size_t other, std::uint32_t position, std::vector<Action>& actions);
 
   std::vector<std::unique_ptr<PlanCursor>> cursors_;
   std::vector<std::vector<std::uint32_t>> alike_;  // by two classes: how many ops they begin with alike
   std::deque<std::size_t> ended_;                  // the classes of the last windows, newest last
+  Strangers strangers_;                            // made between ops
   std::size_t active_ = 0;
   std::optional<plan::OpSignature> before_;  // the op before
 };

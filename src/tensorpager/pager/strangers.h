@@ -1,0 +1,42 @@
+// Blocks that no plan makes or knows: a checkpoint that was loaded and is kept, a model's older weights.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "tensorpager/pager/action_source.h"
+#include "tensorpager/pager/block.h"
+
+namespace tensorpager::pager {
+
+class Strangers {
+ public:
+  void add(Block& block) { last_use_[&block] = kNotSeen; }
+  void forget(Block& block) noexcept { last_use_.erase(&block); }
+  /// At the begin of a window. What was not used since the begin of the last one leaves: the plan counts on its room.
+  /// A block of which `is_known` is none any more.
+  template <typename IsKnown>
+  void leave(IsKnown is_known, std::vector<Action>& actions) {
+    std::erase_if(last_use_, [&](const auto& one) { return is_known(*one.first); });
+    std::vector<Block*> idle;
+    for (auto& [block, last_use] : last_use_) {
+      const std::uint64_t used = block->last_use.load(std::memory_order_relaxed);
+      if (std::exchange(last_use, used) == used && !block->is_absent()) idle.push_back(block);
+    }
+    std::ranges::sort(idle, {}, &Block::number);
+    for (Block* block : idle) {
+      actions.push_back({Action::Kind::kPageOut, block});
+      actions.push_back({.kind = Action::Kind::kAwaitQueued, .block = block, .number = block->number});
+    }
+  }
+
+ private:
+  static constexpr std::uint64_t kNotSeen = std::numeric_limits<std::uint64_t>::max();
+  std::unordered_map<Block*, std::uint64_t> last_use_;  // when the last window began
+};
+
+}  // namespace tensorpager::pager
