@@ -445,18 +445,30 @@ TEST_F(PlacesTest, SaysWhereABlockIsToBeNow) {
   EXPECT_EQ(places_.planned_space(), Bytes((200 << 10) + (64 << 10)));
 }
 
-TEST_F(PlacesTest, PagesOutWhatTheFirstOpFindsAndThePlanHasBelow) {
+TEST_F(PlacesTest, PagesOutWhatAWindowFindsAndThePlanHasBelow) {
   const auto rare = block_of(kWeightSize);
   rare->number = 7;
   places_.bind(kRare, *rare);
-  EXPECT_EQ(begin("make", {kPart}),
-            (std::vector<Action>{{Kind::kPageOut, rare.get()},
-                                 {.kind = Kind::kAwaitQueued, .block = rare.get(), .number = 7}}));
-  make(*made_);
-  end();
-  run_use();
-  places_.died(*made_);
-  EXPECT_EQ(begin("make", {kPart}), std::vector<Action>());
+  const std::vector<Action> leaves = {{Kind::kPageOut, rare.get()},
+                                      {.kind = Kind::kAwaitQueued, .block = rare.get(), .number = 7}};
+  const auto run_window = [&] {
+    const std::vector<Action> actions = begin("make", {kPart});
+    make(*made_);
+    end();
+    run_use();
+    places_.died(*made_);
+    return actions;
+  };
+  EXPECT_EQ(run_window(), leaves);
+  rare->word = kAbsent;
+  EXPECT_EQ(run_window(), std::vector<Action>());
+  rare->arriving = true;  // for an op that used another
+  EXPECT_EQ(run_window(), leaves);
+  rare->arriving = false;
+  rare->word = 0;  // an op of no plan has used it
+  EXPECT_EQ(run_window(), leaves);
+  rare->leaving = true;
+  EXPECT_EQ(run_window(), std::vector<Action>());
 }
 
 // The program lets go of the old batch and keeps the new one, where the trace has it the other way round.

@@ -106,7 +106,13 @@ TEST(PlanEntries, AreTakenFromTheClassWhoseWindowCameBefore) {
 TEST(PlanEntries, AreWhatTheOpUsesInsteadOfThem) {
   const trace::Trace trace{.storages = {{.bytes = kSize, .entry = true}, {.bytes = kOtherSize, .entry = true}},
                            .ops = {{.name = "step", .reads = {StorageId{0}, StorageId{1}}}}};
-  PlanCursor cursor(std::make_shared<const plan::Agenda>(trace, plan::Plan{.budget = 1_MiB, .ops = 1}));
+  const auto stays = [](StorageId id, Bytes bytes) {
+    return plan::Row{
+        .storage = id, .bytes = bytes, .end = 1, .fill = plan::Fill::kBoundary, .leave = plan::Leave::kBoundary};
+  };
+  const plan::Plan plan{
+      .budget = 1_MiB, .ops = 1, .rows = {stays(StorageId{0}, kSize), stays(StorageId{1}, kOtherSize)}};
+  PlanCursor cursor(std::make_shared<const plan::Agenda>(trace, plan));
   SizedBlock old(kSize), renewed(kSize), other(kOtherSize);
   old.number = 7;
   cursor.bind(StorageId{0}, old);
@@ -117,7 +123,6 @@ TEST(PlanEntries, AreWhatTheOpUsesInsteadOfThem) {
     end(cursor);
     return actions;
   };
-  use({&old, &other});  // what is not to be resident leaves when the first op begins
   EXPECT_TRUE(use({&old, &other}).empty());
   EXPECT_TRUE(use({&other}).empty()) << "it is an op within the op that uses the other";
   const std::vector<Action> actions = use({&renewed, &other});

@@ -24,7 +24,10 @@ PlanCursor::PlanCursor(std::shared_ptr<const plan::Agenda> agenda)
     : agenda_(std::move(agenda)),
       blocks_(agenda_->storages()),
       done_by_need_(agenda_->ops() + 1),
-      places_(agenda_->ops()) {}
+      places_(agenda_->ops()) {
+  for (std::uint32_t i = 0; i < blocks_.size(); ++i)
+    if (agenda_->is_entry(StorageId{i}) && !is_resident_now(StorageId{i})) below_at_begin_.push_back(StorageId{i});
+}
 
 void PlanCursor::bind(StorageId storage, Block& block) {
   if (const auto known = storages_.find(&block); known != storages_.end()) blocks_[index(known->second)] = nullptr;
@@ -68,7 +71,7 @@ bool PlanCursor::begin_op(const OpSignature& op, std::span<Block* const> touched
   if (op == agenda_->signature(position_)) replace_arguments(touched, actions);
   is_provisional_ = !touches;
   in_op_ = true;
-  if (std::exchange(is_new_, false)) leave_what_is_below(actions);
+  if (std::exchange(is_new_, false) || position_ == 0) leave_what_is_below(actions);
   if (touches) missed_.reset();
   begin_rows(actions);
   return true;
@@ -94,12 +97,21 @@ std::optional<std::uint32_t> PlanCursor::find_further_on(const OpSignature& op,
   return std::nullopt;
 }
 
-/// On demand more may have stayed than the plan has resident.
+/// On demand more may have stayed than the plan has resident; and ops of no plan may have used what no window uses: an
+/// optimizer's state, say, that is saved.
 void PlanCursor::leave_what_is_below(std::vector<Action>& actions) {
   const std::size_t before = actions.size();
-  for (std::uint32_t i = 0; i < blocks_.size(); ++i)
-    if (blocks_[i] != nullptr && !is_resident_now(StorageId{i}))
-      actions.push_back({Action::Kind::kPageOut, blocks_[i]});
+  const auto leave = [&](StorageId id) {
+    Block* const block = blocks_[index(id)];
+    const bool is_charged = block != nullptr && (!block->is_absent() || block->arriving);
+    if (is_charged && !block->leaving) actions.push_back({Action::Kind::kPageOut, block});
+  };
+  if (position_ == 0) {
+    std::ranges::for_each(below_at_begin_, leave);
+  } else {
+    for (std::uint32_t i = 0; i < blocks_.size(); ++i)
+      if (!is_resident_now(StorageId{i})) leave(StorageId{i});
+  }
   for (std::size_t i = before, end = actions.size(); i < end; ++i)
     actions.push_back(
         {.kind = Action::Kind::kAwaitQueued, .block = actions[i].block, .number = actions[i].block->number});

@@ -107,9 +107,10 @@ class PlanCursor final : public ActionSource {
   std::shared_ptr<const plan::Agenda> agenda_;
   std::vector<Block*> blocks_;  // by storage; null where it is not known
   std::unordered_map<const Block*, plan::StorageId> storages_;
-  std::deque<PageOut> page_outs_;  // not known to be done by compute, oldest first
-  std::uint64_t forgotten_ = 0;    // before those
-  std::uint64_t queued_ = 0;       // how many of all, forgotten ones too, the queue of page-ins was told to await
+  std::vector<plan::StorageId> below_at_begin_;  // of what is alive between windows, what is absent then
+  std::deque<PageOut> page_outs_;                // not known to be done by compute, oldest first
+  std::uint64_t forgotten_ = 0;                  // before those
+  std::uint64_t queued_ = 0;  // how many of all, forgotten ones too, the queue of page-ins was told to await
   /// By need: how many are done once compute has waited for the page-ins needed there.
   std::vector<std::uint64_t> done_by_need_;
   struct Birth {

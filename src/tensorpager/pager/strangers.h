@@ -25,7 +25,8 @@ class Strangers {
     std::vector<Block*> idle;
     for (auto& [block, last_use] : last_use_) {
       const std::uint64_t used = block->last_use.load(std::memory_order_relaxed);
-      if (std::exchange(last_use, used) == used && !block->is_absent()) idle.push_back(block);
+      const bool is_charged = !block->is_absent() || block->arriving;
+      if (std::exchange(last_use, used) == used && is_charged) idle.push_back(block);
     }
     std::ranges::sort(idle, {}, &Block::number);
     for (Block* block : idle) {
