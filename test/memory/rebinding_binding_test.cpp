@@ -14,6 +14,7 @@
 #include "tensorpager/pager/lru_policy.h"
 #include "tensorpager/pager/pager.h"
 #include "tensorpager/pager/pin_set.h"
+#include "tensorpager/pager/plan_cursor.h"
 #include "tensorpager/transfer/engine.h"
 
 namespace tensorpager::memory {
@@ -200,6 +201,45 @@ TEST_F(RebindingTest, PutsSlabsAtTheLowEndThoughThereAreGapsAbove) {
   EXPECT_EQ(pager_.acquire_slab_chunk(kBlock), place);
   for (Storage& one : all)
     if (&one != highest) destroy(one);
+}
+
+/// Two that fill the arena and lie in each other's places: neither finds its own free.
+TEST_F(RebindingTest, SwapsWhatLiesInEachOthersPlacesOnceAnOpUsesIt) {
+  start(blocks(2));
+  Storage both[2];
+  make(both[0], kBlock, 1);
+  make(both[1], kBlock, 2);
+  std::byte* const places[2] = {both[0].data, both[1].data};
+  const bool is_first_below = places[0] < places[1];  // places are counted from the high end
+  const auto row = [](std::uint32_t storage, std::uint64_t offset) {
+    return plan::Row{.storage = trace::StorageId{storage},
+                     .bytes = kBlock,
+                     .offset = offset,
+                     .end = 1,
+                     .fill = plan::Fill::kBoundary,
+                     .leave = plan::Leave::kBoundary};
+  };
+  const trace::Trace trace{.storages = {{.bytes = kBlock, .entry = true}, {.bytes = kBlock, .entry = true}},
+                           .ops = {{.name = "op", .reads = {trace::StorageId{0}, trace::StorageId{1}}}}};
+  const plan::Plan plan{
+      .budget = blocks(2),
+      .ops = 1,
+      .rows = {row(0, is_first_below ? 0 : kBlock.count()), row(1, is_first_below ? kBlock.count() : 0)}};
+  pager::PlanCursor cursor(std::make_shared<const plan::Agenda>(trace, plan));
+  cursor.bind(trace::StorageId{0}, *both[0].block);
+  cursor.bind(trace::StorageId{1}, *both[1].block);
+  pager_.follow(&cursor);
+  {
+    PinSet pins(pager_, Temporaries::kKeep);
+    for (Storage& one : both) pins.see(*one.block, Access::kRead);
+    pins.follow(plan::name_hash("op"));
+    pins.admit();
+    EXPECT_EQ(both[0].data, places[1]);
+    EXPECT_EQ(both[1].data, places[0]);
+  }
+  for (std::uint8_t i = 0; i < 2; ++i) EXPECT_TRUE(holds(both[i], static_cast<std::uint8_t>(i + 1)));
+  pager_.follow(nullptr);
+  for (Storage& one : both) destroy(one);
 }
 
 TEST_F(RebindingTest, BringsAllBackWhenTheBudgetIsLifted) {

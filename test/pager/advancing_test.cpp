@@ -27,6 +27,22 @@ TEST_F(AdvancingTest, PageInsGoOnWhenThePageOutIsDoneThatTheyWaitFor) {
   EXPECT_TRUE(is_filled(in, 2));
 }
 
+TEST_F(AdvancingTest, APageInThatNoOpHasUsedEndsWhereThePlanPagesOut) {
+  start(room_for(2));  // a tier without threads: only who needs a block puts it into its place
+  pager_.follow(&script_);
+  Block& unused = make(kBlock, 1);
+  pager_.page_out_all();
+  script_.at_begin = {{Kind::kPageIn, &unused}};
+  run_op();
+  ASSERT_TRUE(unused.arriving);
+  script_.at_begin = {{Kind::kPageOut, &unused},
+                      {.kind = Kind::kAwaitQueued, .block = &unused, .number = unused.number}};
+  run_op();
+  EXPECT_FALSE(unused.arriving);
+  EXPECT_EQ(counts().resident_bytes, 0u);
+  EXPECT_TRUE(holds(unused, 1));
+}
+
 TEST_F(AdvancingTest, WhatATransferThreadDoesNotGetTheLockForIsDoneWhenItIsReleased) {
   start_following(room_for(1));
   Block& out = make(kBlock, 1);

@@ -169,14 +169,15 @@ void RebindingBinding::slide(Block& block, const arena::Region::Slide& slide) {
   region_.slide(slide);
 }
 
-void RebindingBinding::move_to(Block& block, const pager::PlannedPlace& place) {
+bool RebindingBinding::move_to(Block& block, const pager::PlannedPlace& place) {
   const auto to = place_in_arena(place);
   const auto from = static_cast<std::uint64_t>(block.data - base_);
-  if (!to || *to == from) return;
+  if (!to || *to == from) return true;
   const auto in_the_way = region_.pieces_in(*to, place.bytes);
-  if (!std::ranges::all_of(in_the_way, [&](std::uint64_t piece) { return piece == from; })) return;
+  if (!std::ranges::all_of(in_the_way, [&](std::uint64_t piece) { return piece == from; })) return false;
   open(*to, *to + place.bytes.count());
   slide(block, {from, *to});
+  return true;
 }
 
 /// Not all of the arena at once: accessible bytes count against the process's limit of data (`ulimit -d`), used or not.

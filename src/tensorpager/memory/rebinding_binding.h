@@ -59,7 +59,7 @@ class RebindingBinding final : public pager::Binding {
   std::optional<std::vector<pager::Block*>> in_the_way(const pager::Wanted& wanted, std::uint64_t now) override;
   void keep_for_plans(base::Bytes space) override { planned_ = space; }
   bool can_clear(const pager::PlannedPlace& place) const override;
-  void move_to(pager::Block& block, const pager::PlannedPlace& place) override;
+  bool move_to(pager::Block& block, const pager::PlannedPlace& place) override;
   bool has_gap(base::Bytes bytes) const override { return region_.has_gap(bytes); }
   Gathering plan_gathering(std::span<pager::Block* const> movable) override;
   void gather(const Gathering& gathering) override;

@@ -110,8 +110,11 @@ class Binding {
     static_cast<void>(place);
     return true;
   }
-  /// Moves a block, of which nobody has taken the address, to where a plan has it; not where something is in the way.
-  virtual void move_to(Block& block, const PlannedPlace& place) { static_cast<void>(block), static_cast<void>(place); }
+  /// Moves a block, of which nobody has taken the address, to where a plan has it. False where something is in the way.
+  virtual bool move_to(Block& block, const PlannedPlace& place) {
+    static_cast<void>(block), static_cast<void>(place);
+    return true;
+  }
   /// Whether a gap of so many bytes is there now.
   virtual bool has_gap(base::Bytes bytes) const {
     static_cast<void>(bytes);

@@ -97,7 +97,8 @@ void Pager::execute(const Action& action) {
   switch (action.kind) {
     case Action::Kind::kPageOut:
     case Action::Kind::kDrop:
-      forget_page_ins(block);  // an op that needed it was faster
+      forget_page_ins(block);              // an op that needed it was faster
+      if (block.arriving) abandon(block);  // the op that it was for used another
       if (!take_away(block)) return;
       block.is_awaited = action.kind == Action::Kind::kPageOut;
       if (!block.copying && finish(block)) note_left_early(block);
@@ -122,7 +123,8 @@ void Pager::execute(const Action& action) {
       submit_page_ins();  // before compute waits for anything else
       return;
     case Action::Kind::kMove:
-      return move(block, action.offset);
+      move(block, action.offset);
+      return;
     case Action::Kind::kNeed:
       if (block.arriving) finish_page_in(block, Access::kRead);
       return;
@@ -198,20 +200,29 @@ bool Pager::has_place(const Wanted& wanted) {
   return in_the_way && in_the_way->empty();
 }
 
-/// As far as nobody knows its address.
-void Pager::move(Block& block, std::uint64_t offset) {
+/// As far as nobody knows its address. False where something is in the way.
+bool Pager::move(Block& block, std::uint64_t offset) {
   std::uint64_t word = block.state();
   const bool is_free = (word & ~kClean) == 0 && !block.leaving && binding_.is_claimed(block);
   // Threads that pin it from here on wait for the lock.
-  if (!is_placed_ || !is_free || !block.word.compare_exchange_strong(word, word | kAbsent)) return;
-  binding_.move_to(block, {offset, block.charged});
+  if (!is_placed_ || !is_free || !block.word.compare_exchange_strong(word, word | kAbsent)) return true;
+  const bool is_there = binding_.move_to(block, {offset, block.charged});
   block.word.fetch_and(~kAbsent, std::memory_order_release);
+  return is_there;
 }
 
-/// What came elsewhere, or was moved to make room, does not stay in the way of others.
+/// What came elsewhere, or was moved to make room, does not stay in the way of others. What is at its place lies
+/// wrongly too, and leaves: if each waited for the other's place, none would come to its own.
 void Pager::move_into_place(std::span<Block* const> touched) {
-  for (Block* block : touched)
-    if (const auto place = source_->place_of(*block)) move(*block, *place);
+  for (Block* block : touched) {
+    const auto place = source_->place_of(*block);
+    if (!place || move(*block, *place) || !binding_.can_clear({*place, block->charged})) continue;
+    const Wanted wanted{.bytes = block->charged, .keep_whole = {}, .at = *place};
+    const auto in_the_way = binding_.in_the_way(wanted, clock_.load(std::memory_order_relaxed));
+    for (Block* other : in_the_way.value())
+      if (other != block) page_out(*other);
+    move(*block, *place);
+  }
 }
 
 /// Those not submitted yet.

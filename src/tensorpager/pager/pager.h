@@ -258,7 +258,7 @@ class Pager {
   void execute(const Action& action);
   void submit_page_ins(std::size_t must = 0);
   std::size_t page_ins_until(std::span<Block* const> touched) const;
-  void move(Block& block, std::uint64_t offset);
+  bool move(Block& block, std::uint64_t offset);
   void move_into_place(std::span<Block* const> touched);
   void forget_page_ins(const Block& block) noexcept;
   bool has_place(const Wanted& wanted);
