@@ -217,7 +217,7 @@ void Pager::move_into_place(std::span<Block* const> touched) {
   for (Block* block : touched) {
     const auto place = source_->place_of(*block);
     if (!place || move(*block, *place) || !binding_.can_clear({*place, block->charged})) continue;
-    const Wanted wanted{.bytes = block->charged, .keep_whole = {}, .at = *place};
+    const Wanted wanted{.bytes = block->charged, .keep_whole = {}, .at = place};
     const auto in_the_way = binding_.in_the_way(wanted, clock_.load(std::memory_order_relaxed));
     for (Block* other : in_the_way.value())
       if (other != block) page_out(*other);
