@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "sized_block.h"
 #include "tensorpager/pager/plan_cursor.h"
 
 namespace tensorpager::pager {
@@ -27,10 +28,6 @@ std::shared_ptr<const plan::Agenda> loop_over_batches() {
               {.name = "step", .reads = {kNext}, .writes = {kBatch}, .deaths = {kNext}}}};
   return std::make_shared<const plan::Agenda>(trace, plan::Plan{.budget = 1_MiB, .ops = 2});
 }
-
-struct SizedBlock : Block {
-  explicit SizedBlock(Bytes of) { size = charged = of; }
-};
 
 void begin(PlanCursor& cursor, std::uint32_t op) {
   std::vector<Action> actions;

@@ -12,8 +12,8 @@ MARGINS = {
     "spill_bytes": 0,
     "rss": 2 << 20,  # bytes of noise from malloc and Python; a leak of 16 KiB a step would be 2.8 MiB
 }
-# Of the whole process. What is being moved when they are counted makes it some eight more or fewer, so no single sample
-# tells, but medians do, to two or three. A leak of one a step would be 90.
+# Of the whole process. What is being moved when they are counted makes it up to seven more or fewer, so no single sample
+# tells, but medians do, to two. A leak of one a step would be 90.
 MAPPINGS_MARGIN = 8
 
 pytestmark = pytest.mark.e2e

@@ -37,6 +37,12 @@ struct Action {
   friend bool operator==(const Action&, const Action&) = default;
 };
 
+/// What the plan has no room for leaves, and page-ins to come wait for that.
+inline void page_out_for_good(Block& block, std::vector<Action>& actions) {
+  actions.push_back({Action::Kind::kPageOut, &block});
+  actions.push_back({.kind = Action::Kind::kAwaitQueued, .block = &block, .number = block.number});
+}
+
 class ActionSource {
  public:
   virtual ~ActionSource() = default;

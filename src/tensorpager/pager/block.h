@@ -58,6 +58,7 @@ struct Block {
 
   std::uint64_t state() const { return word.load(std::memory_order_acquire); }
   bool is_absent() const { return (state() & kAbsent) != 0; }
+  bool is_charged() const { return !is_absent() || arriving; }
   bool is_clean() const { return (state() & kClean) != 0; }
   bool is_pinned() const { return (state() & (kPinMask | kExportMask | kUnclaimed)) != 0; }
   bool is_evictable() const { return !leaving && !is_pinned(); }

@@ -138,7 +138,7 @@ base::Bytes Pager::resident_by_plan() const noexcept {
   for (const Action& action : page_ins_) {
     if (action.kind == Action::Kind::kPageIn) {
       const bool is_twice = action.block->leaving;
-      if (is_twice || (action.block->is_absent() && !action.block->arriving)) bytes += action.block->charged;
+      if (is_twice || !action.block->is_charged()) bytes += action.block->charged;
     } else if (const Block* const leaving = find_leaving(action.number)) {
       bytes -= leaving->charged;
     }
@@ -175,7 +175,7 @@ void Pager::submit_page_ins(std::size_t must) {
       }
       Block& block = *action.block;
       if (block.leaving) stay_or_leave_behind(block);
-      if (!block.is_absent() || block.arriving) continue;
+      if (block.is_charged()) continue;
       const Wanted wanted{.bytes = block.charged, .keep_whole = {}, .at = action.offset};
       if (!ledger_.fits(block.charged) || !has_place(wanted)) return;
       begin_page_in(block, action.may_be_dirty);

@@ -100,11 +100,9 @@ std::optional<std::uint32_t> PlanCursor::find_further_on(const OpSignature& op,
 /// On demand more may have stayed than the plan has resident; and ops of no plan may have used what no window uses: an
 /// optimizer's state, say, that is saved.
 void PlanCursor::leave_what_is_below(std::vector<Action>& actions) {
-  const std::size_t before = actions.size();
   const auto leave = [&](StorageId id) {
     Block* const block = blocks_[index(id)];
-    const bool is_charged = block != nullptr && (!block->is_absent() || block->arriving);
-    if (is_charged && !block->leaving) actions.push_back({Action::Kind::kPageOut, block});
+    if (block != nullptr && block->is_charged() && !block->leaving) page_out_for_good(*block, actions);
   };
   if (position_ == 0) {
     std::ranges::for_each(below_at_begin_, leave);
@@ -112,9 +110,6 @@ void PlanCursor::leave_what_is_below(std::vector<Action>& actions) {
     for (std::uint32_t i = 0; i < blocks_.size(); ++i)
       if (!is_resident_now(StorageId{i})) leave(StorageId{i});
   }
-  for (std::size_t i = before, end = actions.size(); i < end; ++i)
-    actions.push_back(
-        {.kind = Action::Kind::kAwaitQueued, .block = actions[i].block, .number = actions[i].block->number});
 }
 
 bool PlanCursor::is_resident_now(StorageId storage) const {
@@ -211,8 +206,7 @@ void PlanCursor::replace_arguments(std::span<Block* const> touched, std::vector<
         touched, [&](const Block* block) { return block->size == agenda_->storage_size(id) && is_unknown(block); });
     if (found == touched.end()) continue;
     bind(id, **found);
-    actions.push_back({Action::Kind::kPageOut, before});
-    actions.push_back({.kind = Action::Kind::kAwaitQueued, .block = before, .number = before->number});
+    page_out_for_good(*before, actions);
   }
 }
 
@@ -365,95 +359,6 @@ void PlanCursor::died(Block& block) noexcept {
   blocks_[index(known->second)] = nullptr;
   if (agenda_->is_entry(known->second)) lost_.push_back(known->second);
   storages_.erase(known);
-}
-
-std::optional<std::uint64_t> PlanCursor::place_of_birth(base::Bytes size, base::Bytes charged) {
-  if (!in_op_) return std::nullopt;
-  std::erase_if(temporaries_, [](const Temporary& one) { return one.block == nullptr; });  // was not made after all
-  const auto storage = next_birth(size);
-  if (!storage) return place_of_temporary(charged);
-  placed_.push_back(*storage);
-  const Row* const row = born_row(*storage);
-  return row != nullptr && row->bytes == charged ? std::optional(row->offset) : std::nullopt;
-}
-
-/// What the op makes next, as in the last window; else, or where it has made something else this time, the first birth
-/// of this size that has no block yet. Nothing where it is what the op allocates for itself.
-std::optional<StorageId> PlanCursor::next_birth(base::Bytes size) {
-  const auto births = agenda_->births(position_);
-  const std::vector<std::uint32_t>& places = places_[position_];
-  if (!places.empty() && !makes_otherwise_) {
-    const auto found = std::ranges::find(places, made_);
-    if (found == places.end()) return std::nullopt;
-    const Agenda::Birth& birth = births[static_cast<std::size_t>(found - places.begin())];
-    if (birth.size == size) return birth.storage;
-    makes_otherwise_ = true;
-  }
-  for (const plan::Agenda::Birth& birth : births)
-    if (birth.size == size && std::ranges::find(placed_, birth.storage) == placed_.end()) return birth.storage;
-  return std::nullopt;
-}
-
-/// In its row; where several leave no gap of this size there, between what else is to be resident.
-std::optional<std::uint64_t> PlanCursor::place_of_temporary(base::Bytes charged) {
-  auto begin = gap_in_row(charged);
-  if (!begin) begin = gap_between_rows(charged);
-  if (!begin) return std::nullopt;
-  const auto next = std::ranges::upper_bound(temporaries_, *begin, {}, &Temporary::begin);
-  temporaries_.insert(next, {nullptr, *begin, *begin + charged.count()});
-  return begin;
-}
-
-std::optional<std::uint64_t> PlanCursor::gap_in_row(base::Bytes charged) const {
-  const Row* const row = born_row(plan::kTemporary);
-  if (row == nullptr) return std::nullopt;
-  std::uint64_t begin = row->offset;
-  for (const Temporary& one : temporaries_) {
-    if (one.end <= begin) continue;
-    if (begin + charged.count() <= one.begin) break;
-    begin = one.end;
-  }
-  return begin + charged.count() <= row->offset + row->bytes.count() ? std::optional(begin) : std::nullopt;
-}
-
-std::optional<std::uint64_t> PlanCursor::gap_between_rows(base::Bytes charged) const {
-  std::vector<std::pair<std::uint64_t, std::uint64_t>> taken;
-  const auto take = [&](const Row& row) { taken.emplace_back(row.offset, row.offset + row.bytes.count()); };
-  for (const Row& row : agenda_->plan().rows)
-    if (row.begin <= position_ && position_ < row.end) take(row);
-  for (const PageOut& page_out : page_outs_) take(agenda_->row(page_out.row));
-  for (const Temporary& one : temporaries_) taken.emplace_back(one.begin, one.end);
-  std::ranges::sort(taken);
-  std::uint64_t begin = 0;
-  for (const auto& [from, to] : taken) {
-    if (begin + charged.count() <= from) break;
-    begin = std::max(begin, to);
-  }
-  return begin + charged.count() <= planned_space().count() ? std::optional(begin) : std::nullopt;
-}
-
-const Row* PlanCursor::born_row(StorageId storage) const {
-  for (const std::uint32_t i : agenda_->beginning(position_)) {
-    const Row& row = agenda_->row(i);
-    if (row.fill == Fill::kBorn && row.storage == storage) return &row;
-  }
-  return nullptr;
-}
-
-void PlanCursor::places_of_births(std::vector<PlannedPlace>& places) const {
-  if (!in_op_) return;
-  for (const std::uint32_t i : agenda_->beginning(position_))
-    if (const Row& row = agenda_->row(i); row.fill == Fill::kBorn) places.push_back({row.offset, row.bytes});
-}
-
-std::optional<std::uint64_t> PlanCursor::place_of(const Block& block) const {
-  const auto known = storages_.find(&block);
-  if (known == storages_.end()) return std::nullopt;
-  for (const std::uint32_t i : agenda_->rows_of(known->second)) {
-    const Row& row = agenda_->row(i);
-    if (row.begin <= position_ && position_ < row.end && row.bytes == block.charged) return row.offset;
-  }
-  return std::nullopt;
 }
 
 std::optional<std::uint64_t> PlanCursor::next_use(const Block& block) const {

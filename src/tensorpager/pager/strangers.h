@@ -25,14 +25,10 @@ class Strangers {
     std::vector<Block*> idle;
     for (auto& [block, last_use] : last_use_) {
       const std::uint64_t used = block->last_use.load(std::memory_order_relaxed);
-      const bool is_charged = !block->is_absent() || block->arriving;
-      if (std::exchange(last_use, used) == used && is_charged) idle.push_back(block);
+      if (std::exchange(last_use, used) == used && block->is_charged()) idle.push_back(block);
     }
     std::ranges::sort(idle, {}, &Block::number);
-    for (Block* block : idle) {
-      actions.push_back({Action::Kind::kPageOut, block});
-      actions.push_back({.kind = Action::Kind::kAwaitQueued, .block = block, .number = block->number});
-    }
+    for (Block* block : idle) page_out_for_good(*block, actions);
   }
 
  private:
