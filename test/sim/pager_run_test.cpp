@@ -5,10 +5,13 @@
 
 #include <random>
 #include <string>
+#include <utility>
 
 #include "../plan/synthetic_traces.h"
+#include "tensorpager/plan/boundary.h"
 #include "tensorpager/plan/liveness.h"
 #include "tensorpager/plan/planner.h"
+#include "tensorpager/sim/misses.h"
 #include "tensorpager/trace/trace_io.h"
 
 namespace tensorpager::sim {
@@ -78,46 +81,6 @@ TEST_P(PagerRunOfPlanner, DoesAsPlansOfRealTracesPromise) {
   }
 }
 
-/// The window with so many more ops, each of which reads two live storages and makes one that lives for some ops; and
-/// without as many that make and free nothing, where there are any.
-trace::Trace with_misses(const trace::Trace& window, unsigned seed, std::size_t count) {
-  std::mt19937 random(seed);
-  const auto below = [&](std::size_t n) { return std::uniform_int_distribution<std::size_t>(0, n - 1)(random); };
-  std::vector<trace::StorageId> alive;
-  for (std::uint32_t i = 0; i < window.storages.size(); ++i)
-    if (window.storages[i].entry) alive.push_back(trace::StorageId{i});
-  trace::Trace other{.granule = window.granule, .storages = window.storages, .ops = {}};
-  std::size_t left_out = 0;
-  std::size_t next = below(window.ops.size() / count);
-  std::vector<std::pair<std::size_t, trace::StorageId>> foreign;  // when it dies
-  for (std::size_t i = 0; i < window.ops.size(); ++i) {
-    const trace::Op& op = window.ops[i];
-    const bool may_be_left_out = op.births.empty() && op.deaths.empty() && i + 1 < window.ops.size();
-    if (may_be_left_out && left_out < count && below(8) == 0) {
-      ++left_out;
-    } else {
-      other.ops.push_back(op);
-    }
-    for (const trace::StorageId id : op.births) alive.push_back(id);
-    for (const trace::StorageId id : op.deaths) std::erase(alive, id);
-    if (i == next && !alive.empty() && i + 1 < window.ops.size()) {
-      next += 1 + below(2 * window.ops.size() / count);
-      foreign.emplace_back(i + 1 + below(50), trace::StorageId{static_cast<std::uint32_t>(other.storages.size())});
-      other.storages.push_back({.bytes = Bytes(20'000 + below(100'000))});
-      other.ops.push_back({.name = "unknown",
-                           .reads = {alive[below(alive.size())], alive[below(alive.size())]},
-                           .births = {foreign.back().second},
-                           .time = std::chrono::microseconds(50)});
-    }
-    std::erase_if(foreign, [&](const auto& one) {
-      const bool dies = i >= one.first || i + 1 == window.ops.size();
-      if (dies) other.ops.back().deaths.push_back(one.second);
-      return dies;
-    });
-  }
-  return other;
-}
-
 // Where ops come and go the window costs more, and soon all is again as promised.
 TEST(PagerRun, FindsItsWayBackAfterMisses) {
   const Machine machine = plan::named_machine("m40-12g");
@@ -128,10 +91,10 @@ TEST(PagerRun, FindsItsWayBackAfterMisses) {
     for (unsigned seed = 1; seed <= 4; ++seed) {
       SCOPED_TRACE(std::string(name) + ", seed " + std::to_string(seed));
       run.run(trace);
-      const trace::Trace other = with_misses(trace, seed, 5);
-      ASSERT_NO_THROW(trace::check(other));
-      const PagerRun::Window missed = run.run(other);
-      EXPECT_GE(missed.misses, 5u);
+      std::mt19937 random(seed);
+      const Missed other = with_misses(trace, 0.015, random);
+      const PagerRun::Window missed = run.run(other.window);
+      EXPECT_GT(missed.misses, 0u);
       EXPECT_GE(missed.followed_ops, trace.ops.size() * 9 / 10);
       PagerRun::Window after;
       for (int window = 0; window < 3; ++window) after = run.run(trace);
@@ -143,30 +106,68 @@ TEST(PagerRun, FindsItsWayBackAfterMisses) {
   }
 }
 
-// This binding moves no block for another, so one that came elsewhere, and is pinned in the middle of a small arena,
-// may leave no place for the next.
+// Classes that are told apart by what they do, in turn: a miss in one may lead to the other's plan, and back.
+TEST(PagerRun, FindsItsWayBackToThePlansOfTwoClassesThatAlternate) {
+  const Machine machine = plan::named_machine("m40-12g");
+  for (const char* name : {"resnet50", "gpt2", "unet"}) {
+    const trace::Trace train = trace::read_trace_file(std::string(TENSORPAGER_TEST_DATA "/") + name + ".trace");
+    const trace::Trace evaluate = plan::other_class(train, 1);
+    const Bytes budget(plan::Liveness(train).need().count() / 2);
+    const auto classes = plan::plan_classes({{.trace = train, .machine = machine, .budget = budget},
+                                             {.trace = evaluate, .machine = machine, .budget = budget}});
+    ASSERT_TRUE(classes);
+    const Plan& plan_of_train = classes->plans[0];
+    const Plan& plan_of_evaluate = classes->plans[1];
+    PagerRun run({{train, plan_of_train}, {evaluate, plan_of_evaluate}}, machine);
+    std::mt19937 random(7);
+    for (int round = 1; round <= 3; ++round) {
+      SCOPED_TRACE(std::string(name) + ", round " + std::to_string(round));
+      for (int window = 0; window < 2; ++window) {
+        run.run(with_misses(train, 0.03, random).window);
+        run.run(with_misses(evaluate, 0.03, random).window);
+      }
+      for (int window = 0; window < 3; ++window) {
+        const PagerRun::Window trained = run.run(train);
+        const PagerRun::Window evaluated = run.run(evaluate);
+        if (window < 2) continue;
+        for (const auto& [measured, promised] : {std::pair(trained, plan_of_train), {evaluated, plan_of_evaluate}}) {
+          EXPECT_EQ(measured.misses, 0u);
+          EXPECT_EQ(measured.ops_as_planned, train.ops.size());
+          EXPECT_EQ(measured.measured.step, promised.predicted.step);
+          EXPECT_EQ(measured.measured.page_in, promised.predicted.page_in);
+        }
+        // What leaves at a window's end is counted in the next.
+        EXPECT_EQ(trained.measured.page_out + evaluated.measured.page_out,
+                  plan_of_train.predicted.page_out + plan_of_evaluate.predicted.page_out);
+      }
+    }
+  }
+}
+
+// What is grown or inserted may be more than there is. And this binding moves no block for another, so one that came
+// elsewhere, and is pinned in the middle of a small arena, may leave no place for the next.
 TEST(PagerRun, SurvivesMissesInRandomTraces) {
   const Machine machine = small_machine();
-  std::uint64_t refused = 0;
+  std::uint64_t too_large = 0, in_no_one_place = 0;
   for (unsigned seed = 1; seed <= kSeeds / 4; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     const trace::Trace trace = plan::random_trace(seed);
-    if (trace.ops.size() < 10) continue;
     const plan::Liveness liveness(trace);
     const std::uint64_t floor = liveness.floor().count();
     const Plan plan = make_plan(trace, Bytes(floor + (liveness.need().count() - floor) / 2), machine);
     PagerRun run(trace, plan, machine);
     run.run(trace);
+    std::mt19937 random(seed);
     try {
-      run.run(with_misses(trace, seed, 3));
+      run.run(with_misses(trace, 0.2, random).window);
       for (int window = 0; window < 2; ++window) run.run(trace);
       EXPECT_EQ(run.run(trace).misses, 0u);
     } catch (const OverBudget& error) {
-      ++refused;
-      EXPECT_LE(error.asked() + error.pinned(), error.budget()) << "bytes were there, but in no one place";
+      ++(error.asked() + error.pinned() > error.budget() ? too_large : in_no_one_place);
     }
   }
-  EXPECT_LE(refused, kSeeds / 4 / 50);
+  EXPECT_LE(too_large, kSeeds / 4 / 10);
+  EXPECT_LE(in_no_one_place, kSeeds / 4 / 50);
 }
 
 INSTANTIATE_TEST_SUITE_P(Planners, PagerRunOfPlanner, testing::Values("pages", "lru"),

@@ -7,7 +7,7 @@
 #include "tensorpager/pager/lru_policy.h"
 #include "tensorpager/pager/pager.h"
 #include "tensorpager/pager/pin_set.h"
-#include "tensorpager/pager/plan_cursor.h"
+#include "tensorpager/pager/plan_switch.h"
 #include "tensorpager/plan/agenda.h"
 #include "tensorpager/sim/bookkeeping_binding.h"
 #include "tensorpager/sim/virtual_engine.h"
@@ -20,13 +20,28 @@ using pager::Block;
 using trace::index;
 using trace::StorageId;
 
+namespace {
+
+Bytes planned_space(const std::vector<PagerRun::Class>& classes) {
+  Bytes most;
+  for (const PagerRun::Class& one : classes) most = std::max(most, one.plan.space());
+  return most;
+}
+
+std::vector<std::shared_ptr<const plan::Agenda>> agendas_of(const std::vector<PagerRun::Class>& classes) {
+  std::vector<std::shared_ptr<const plan::Agenda>> agendas;
+  for (const auto& [trace, plan] : classes) agendas.push_back(std::make_shared<const plan::Agenda>(trace, plan));
+  return agendas;
+}
+
+}  // namespace
+
 struct PagerRun::Parts {
-  Parts(const trace::Trace& trace, const plan::Plan& plan, const plan::Machine& on)
+  Parts(const std::vector<Class>& classes, const plan::Machine& on)
       : machine(on),
-        granule(trace.granule),
-        binding(space, granule, plan.space(), plan.space() + plan.reserve),
-        agenda(std::make_shared<const plan::Agenda>(trace, plan)),
-        cursor(agenda) {}
+        granule(classes.front().trace.granule),
+        binding(space, granule, planned_space(classes), classes.front().plan.budget - classes.front().plan.slab),
+        plans(agendas_of(classes)) {}
 
   Block*& block_of(StorageId id) {
     if (blocks.size() <= index(id)) blocks.resize(index(id) + 1);
@@ -47,13 +62,13 @@ struct PagerRun::Parts {
   arena::AddressSpace space;
   BookkeepingBinding binding;
   pager::Pager pager{space, binding, std::make_unique<pager::LruPolicy>()};
-  std::shared_ptr<const plan::Agenda> agenda;
-  pager::PlanCursor cursor;
+  pager::PlanSwitch plans;
   std::vector<Block*> blocks;  // by storage; null where it is not alive, or never paged
 };
 
-PagerRun::PagerRun(const trace::Trace& trace, const plan::Plan& plan, const plan::Machine& machine)
-    : parts_(std::make_unique<Parts>(trace, plan, machine)) {
+PagerRun::PagerRun(const std::vector<Class>& classes, const plan::Machine& machine)
+    : parts_(std::make_unique<Parts>(classes, machine)) {
+  const auto& [trace, plan] = classes.front();
   pager::Pager& pager = parts_->pager;
   auto engine = std::make_unique<VirtualEngine>(machine, parts_->clock);
   parts_->engine = engine.get();
@@ -61,13 +76,14 @@ PagerRun::PagerRun(const trace::Trace& trace, const plan::Plan& plan, const plan
   if (plan.slab > Bytes(0)) pager.acquire_slab_chunk(plan.slab);
   // What no row has is below all the time, and may be larger than the budget.
   std::vector<bool> has_row(trace.storages.size());
-  for (const plan::Row& row : plan.rows)
-    if (row.storage != plan::kTemporary) has_row[index(row.storage)] = true;
+  for (const Class& one : classes)
+    for (const plan::Row& row : one.plan.rows)
+      if (row.storage != plan::kTemporary && index(row.storage) < has_row.size()) has_row[index(row.storage)] = true;
   for (std::uint32_t i = 0; i < trace.storages.size(); ++i) {
     if (!trace.storages[i].entry || !has_row[i]) continue;
     Block& block = parts_->create(trace.storages[i].bytes);
     parts_->block_of(StorageId{i}) = &block;
-    parts_->cursor.bind(StorageId{i}, block);
+    for (std::size_t j = 0; j < classes.size(); ++j) parts_->plans.cursor(j).bind(StorageId{i}, block);
     pager.page_out_all();
   }
   // As far as it is known they are clean: what is written in every window is dirty from the second on.
@@ -80,7 +96,7 @@ PagerRun::PagerRun(const trace::Trace& trace, const plan::Plan& plan, const plan
   }
   parts_->clock = plan::Nanoseconds(0);
   parts_->engine->forget();
-  pager.follow(&parts_->cursor);
+  pager.follow(&parts_->plans);
 }
 
 PagerRun::~PagerRun() {
@@ -143,7 +159,6 @@ PagerRun::Window PagerRun::run(const trace::Trace& window) {
   result.followed_ops = after.followed_ops - before.followed_ops;
   result.misses = after.plan_misses - before.plan_misses;
   result.ops_as_planned = after.ops_as_planned - before.ops_as_planned;
-  result.ends_in_step = parts_->cursor.position() == 0;
   return result;
 }
 

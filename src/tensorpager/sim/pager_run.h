@@ -16,9 +16,16 @@ namespace tensorpager::sim {
 
 class PagerRun {
  public:
-  /// The plan must be valid for the trace. All three must outlive this. What the plan has in memory at the window's
-  /// begin is there, the rest of the entry is below.
-  PagerRun(const trace::Trace& trace, const plan::Plan& plan, const plan::Machine& machine);
+  struct Class {
+    const trace::Trace& trace;
+    const plan::Plan& plan;  // valid for it
+  };
+  /// Of windows of one class or several: the plans have one budget and one boundary, and what is alive at a window's
+  /// begin has the same numbers in all traces. All must outlive this. What the plans have in memory at the begin is
+  /// there, the rest of the entry is below.
+  PagerRun(const std::vector<Class>& classes, const plan::Machine& machine);
+  PagerRun(const trace::Trace& trace, const plan::Plan& plan, const plan::Machine& machine)
+      : PagerRun({{trace, plan}}, machine) {}
   ~PagerRun();
   PagerRun(const PagerRun&) = delete;
   PagerRun& operator=(const PagerRun&) = delete;
@@ -31,10 +38,9 @@ class PagerRun {
     std::uint64_t followed_ops = 0;
     std::uint64_t misses = 0;
     std::uint64_t ops_as_planned = 0;  // of the pager's account: as many bytes resident as planned
-    bool ends_in_step = false;         // the plan's next op is the window's first
   };
-  /// Runs the planned window, or another that begins and ends with the same storages; those of the plan's trace have
-  /// the same numbers there. Throws OverBudget where an op does not fit.
+  /// Runs a planned window, or another that begins and ends with the same storages. Throws OverBudget where an op does
+  /// not fit.
   Window run(const trace::Trace& window);
 
   pager::Statistics counts();
