@@ -13,13 +13,6 @@ using plan::Row;
 using plan::StorageId;
 using trace::index;
 
-namespace {
-
-/// Ops that may be left out at one time; a program that leaves out more is found again at the window's begin.
-constexpr std::uint32_t kFurthest = 64;
-
-}  // namespace
-
 PlanCursor::PlanCursor(std::shared_ptr<const plan::Agenda> agenda)
     : agenda_(std::move(agenda)),
       blocks_(agenda_->storages()),
@@ -44,10 +37,9 @@ void PlanCursor::begin_here() {
 
 bool PlanCursor::begin_op(const OpSignature& op, std::span<Block* const> touched, std::vector<Action>& actions) {
   take_over(actions);
-  born_.clear();
   placed_.clear();
   temporaries_.clear();
-  in_op_ = false;
+  in_op_ = is_in_likely_ = false;
   made_ = 0;
   makes_otherwise_ = false;
   const auto silent = std::exchange(silent_, std::nullopt);
@@ -57,16 +49,18 @@ bool PlanCursor::begin_op(const OpSignature& op, std::span<Block* const> touched
     const auto further_on = find_further_on(op, silent);
     if (!further_on) {
       if (touches)
-        miss(op);
+        miss(op, touched);
       else
         silent_ = op;
       return false;
     }
     if (!missed_) ++misses_;  // the silent op was the plan's
+    if (likely_ && *likely_ + 1 == further_on) match_births(*likely_);
     skip_to(*further_on, actions);
   } else if (op.sizes != expected.sizes) {
     ++misses_;
   }
+  forget_likely();
   match_arguments(touched);
   if (op == agenda_->signature(position_)) replace_arguments(touched, actions);
   is_provisional_ = !touches;
@@ -75,26 +69,6 @@ bool PlanCursor::begin_op(const OpSignature& op, std::span<Block* const> touched
   if (touches) missed_.reset();
   begin_rows(actions);
   return true;
-}
-
-void PlanCursor::miss(const OpSignature& op) {
-  ++misses_;
-  missed_ = op;
-}
-
-/// Where this op comes after one that was not expected: within the next few ops, or at the window's begin.
-std::optional<std::uint32_t> PlanCursor::find_further_on(const OpSignature& op,
-                                                         const std::optional<OpSignature>& silent) const {
-  if (!missed_ && !silent) return std::nullopt;
-  const auto comes_at = [&](std::uint32_t at) {
-    const OpSignature& before = agenda_->signature(at - 1);
-    return agenda_->signature(at) == op && (before == missed_ || before == silent);
-  };
-  const std::uint32_t end = std::min(agenda_->ops(), position_ + kFurthest);
-  for (std::uint32_t at = position_ + 1; at < end; ++at)
-    if (comes_at(at)) return at;
-  if (agenda_->ops() > 1 && comes_at(1)) return 1;
-  return std::nullopt;
 }
 
 /// On demand more may have stayed than the plan has resident; and ops of no plan may have used what no window uses: an
@@ -116,13 +90,6 @@ bool PlanCursor::is_resident_now(StorageId storage) const {
   return std::ranges::any_of(agenda_->rows_of(storage), [&](std::uint32_t i) {
     return agenda_->row(i).begin <= position_ && position_ < agenda_->row(i).end;
   });
-}
-
-void PlanCursor::skip_to(std::uint32_t op, std::vector<Action>& actions) {
-  while (position_ != op) {
-    begin_rows(actions, op);
-    end_rows(actions);
-  }
 }
 
 void PlanCursor::begin_rows(std::vector<Action>& actions, std::optional<std::uint32_t> skipping_to) {
@@ -178,7 +145,8 @@ void PlanCursor::end_op(std::vector<Action>& actions) {
   if (!is_plans) return;
   missed_.reset();
   ++followed_;
-  match_births();
+  if (!match_births(position_)) ++misses_;
+  born_.clear();
   forget_until(done_by_need_[position_]);
   end_rows(actions);
 }
@@ -250,6 +218,7 @@ void PlanCursor::leave(std::vector<Action>& actions) {
   lost_.clear();
   missed_.reset();
   silent_.reset();
+  forget_likely();
 }
 
 /// Where the plan's op makes something, one that did not is another.
@@ -294,15 +263,16 @@ std::optional<StorageId> PlanCursor::continued_by(StorageId ending, std::uint32_
   return lost != lost_.end() ? std::optional(*lost) : std::nullopt;
 }
 
-void PlanCursor::match_births() {
-  const auto expected = agenda_->births(position_);
+/// Whether they are as many as planned, and have their sizes.
+bool PlanCursor::match_births(std::uint32_t op) {
+  const auto expected = agenda_->births(op);
   bool as_expected = born_.size() == expected.size();
   if (as_expected) {
     for (std::size_t k = 0; k < expected.size(); ++k) {
       bind(expected[k].storage, *born_[k].block);
       as_expected &= born_[k].block->size == expected[k].size;
     }
-    std::vector<std::uint32_t>& places = places_[position_];
+    std::vector<std::uint32_t>& places = places_[op];
     places.clear();
     for (const Birth& one : born_) places.push_back(one.place);
   } else {
@@ -315,8 +285,7 @@ void PlanCursor::match_births() {
       k = match + 1;
     }
   }
-  if (!as_expected) ++misses_;
-  born_.clear();
+  return as_expected;
 }
 
 void PlanCursor::end_rows(std::vector<Action>& actions) {
@@ -344,11 +313,11 @@ void PlanCursor::end_rows(std::vector<Action>& actions) {
 }
 
 void PlanCursor::created(Block& block) {
-  if (in_op_) born_.push_back({&block, made_});
+  if (in_op_ || is_in_likely_) born_.push_back({&block, made_});
   ++made_;
   const auto made = std::ranges::find(temporaries_, nullptr, &Temporary::block);
   if (made != temporaries_.end()) made->block = &block;
-  if (silent_) miss(*std::exchange(silent_, std::nullopt));
+  if (silent_) miss(*std::exchange(silent_, std::nullopt), {});
 }
 
 void PlanCursor::died(Block& block) noexcept {

@@ -12,8 +12,9 @@
 //
 // An op that is not the expected one is a plan miss, and is served on demand; the plan waits for it to pass. An op with
 // the expected name and other sizes counts as a miss and is followed. Where two ops in a row are found a little further
-// on, or at the window's begin, the ops between were left out: their page-outs are made up for, and rows that are over
-// are void. A block that is not where the plan has it stays there until its row ends, or until another is to be there.
+// on, by their names and sizes, or the first by what it touches and the second by its name, or at the window's begin,
+// the ops between were left out: their page-outs are made up for, and rows that are over are void. A block that is not
+// where the plan has it stays there until its row ends, or until another is to be there.
 #pragma once
 
 #include <deque>
@@ -76,6 +77,7 @@ class PlanCursor final : public ActionSource {
 
   std::optional<std::uint32_t> find_further_on(const plan::OpSignature& op,
                                                const std::optional<plan::OpSignature>& silent) const;
+  std::optional<std::uint32_t> find_by_arguments(const plan::OpSignature& op, std::span<Block* const> touched) const;
   void skip_to(std::uint32_t op, std::vector<Action>& actions);
   void begin_rows(std::vector<Action>& actions, std::optional<std::uint32_t> skipping_to = std::nullopt);
   bool is_resident_now(plan::StorageId storage) const;
@@ -92,7 +94,7 @@ class PlanCursor final : public ActionSource {
   void queue_until(std::uint64_t count, std::vector<Action>& actions);
   void forget_until(std::uint64_t count);
   void end_rows(std::vector<Action>& actions);
-  void match_births();
+  bool match_births(std::uint32_t op);
   void match_arguments(std::span<Block* const> touched);
   void replace_arguments(std::span<Block* const> touched, std::vector<Action>& actions);
   void adopt_entries(const PlanCursor& from);
@@ -102,7 +104,8 @@ class PlanCursor final : public ActionSource {
   bool made_nothing() const;
   /// The op under way, which was taken for the plan's.
   bool is_another() const { return is_provisional_ && made_nothing(); }
-  void miss(const plan::OpSignature& op);
+  void miss(const plan::OpSignature& op, std::span<Block* const> touched);
+  void forget_likely();
 
   std::shared_ptr<const plan::Agenda> agenda_;
   std::vector<Block*> blocks_;  // by storage; null where it is not known
@@ -117,7 +120,7 @@ class PlanCursor final : public ActionSource {
     Block* block;
     std::uint32_t place;  // among all that the op made
   };
-  std::vector<Birth> born_;       // in the op under way
+  std::vector<Birth> born_;       // in the op under way, or the likely one before
   std::uint32_t made_ = 0;        // blocks in the op under way
   bool makes_otherwise_ = false;  // than in the last window, as far as sizes tell
   /// By op: the places of its births among all that it makes, as they were in the last window; empty: not known.
@@ -131,6 +134,9 @@ class PlanCursor final : public ActionSource {
   std::vector<Temporary> temporaries_;       // by begin
   std::vector<plan::StorageId> lost_;        // since the last op began: their blocks died, the trace has them alive
   std::optional<plan::OpSignature> missed_;  // the op before, if it was not expected
+  /// The plan's op that it was, as what it touched says. If the next one says so too, what it made is known.
+  std::optional<std::uint32_t> likely_;
+  bool is_in_likely_ = false;                // it is under way
   std::optional<plan::OpSignature> silent_;  // an op that may be none of the plan: it has made nothing so far
   plan::Agenda::Before before_ = plan::Agenda::Before::kOther;
   std::uint32_t position_ = 0;
