@@ -1,11 +1,9 @@
 #include "tensorpager/pager/pager.h"
 
 #include <algorithm>
-#include <chrono>
 #include <new>
 #include <utility>
 
-#include "tensorpager/arena/mappings.h"
 #include "tensorpager/arena/witness.h"
 #include "tensorpager/base/errors.h"
 #include "tensorpager/pager/lock.h"
@@ -222,95 +220,6 @@ bool Pager::unclaim(Block& block) {
   return true;
 }
 
-Block* Pager::locate(const void* address) const {
-  if (!space_.contains(address) || space_.is_slab(address)) return nullptr;
-  auto* block = static_cast<Block*>(space_.owner_before(address));
-  return block != nullptr && address < block->data + block->charged.count() ? block : nullptr;
-}
-
-Block* Pager::find_around(const void* address) {
-  const Lock lock(*this);
-  return locate(address);
-}
-
-bool Pager::serve_fault(const void* address, FaultKind kind) noexcept {
-  if (t_state.in_pager || !space_.contains(address))
-    return false;  // before the lock: a real fault may come from anywhere
-  const PagingTime paging(is_paging_timed(), &paging_nanoseconds_);
-  const Lock lock(*this);
-  Block* block = locate(address);
-  if (block == nullptr) return false;
-  if (block->taken) {
-    ++counts_.faults;
-    withdraw(*block);
-  }
-  try {
-    if (block->is_absent()) {
-      ++counts_.faults;
-      try {
-        if (!block->arriving) make_place(place_for(*block));
-      } catch (const std::exception&) {
-        ++counts_.faults_over_budget;  // a fault cannot be refused: exceed the budget, which the ledger counts
-      }
-      page_in(*block, kind == FaultKind::kRead ? Access::kRead : Access::kWrite);
-      note_curve();
-      return true;
-    }
-    if (block->is_clean() && kind != FaultKind::kRead) {
-      ++counts_.write_faults;
-      make_writable(*block);
-      return true;
-    }
-  } catch (const std::exception&) {
-    return false;  // the bytes cannot be had: the fault goes to whoever handled faults before us
-  }
-  // Another thread was faster. The same fault over and over is one that paging cannot mend.
-  constexpr std::uint32_t kHopeless = 1000;
-  const bool is_same = t_state.last_fault == address && t_state.last_mended == block->mended;
-  t_state.same_faults = is_same ? t_state.same_faults + 1 : 0;
-  t_state.last_fault = address;
-  t_state.last_mended = block->mended;
-  return t_state.same_faults < kHopeless;
-}
-
-Block* Pager::pin_export_once(const void* address) {
-  const Lock lock(*this);
-  Block* block = locate(address);
-  if (block != nullptr) export_locked(*block);
-  return block;
-}
-
-void Pager::pin_export_once(Block& block) {
-  const Lock lock(*this);
-  export_locked(block);
-}
-
-void Pager::export_locked(Block& block) {
-  if (block.taken) withdraw(block);
-  if (block.is_absent()) {
-    if (!block.arriving) make_place(place_for(block));
-    page_in(block, Access::kWrite);
-  } else if (block.is_clean()) {
-    make_writable(block);
-  }
-  if ((block.word.fetch_add(kExport, std::memory_order_acq_rel) & kExportMask) == 0) {
-    export_bytes_ += block.charged.count();
-    note_unevictable();
-  }
-}
-
-void Pager::unpin_export(Block& block) noexcept {
-  const Lock lock(*this);
-  const std::uint64_t word = block.word.fetch_sub(kExport, std::memory_order_acq_rel);
-  if ((word & kExportMask) != kExport) return;
-  if ((word & kDead) == 0) {
-    export_bytes_ -= block.charged.count();
-    note_unevictable();
-  } else if ((word & kPinMask) == 0) {
-    forget(block);
-  }
-}
-
 void Pager::note_unevictable() { unevictable_ = ledger_.slabs().count() + export_bytes_; }
 
 void Pager::note_curve() {
@@ -364,73 +273,6 @@ void Pager::leave_transfers_under_way() {
   Block& block = *absent_[(*fuzz_)() % absent_.size()];
   const Wanted wanted{.bytes = block.charged, .keep_whole = Bytes(0)};
   if (!block.arriving && ledger_.fits(block.charged) && has_place(wanted)) begin_page_in(block);
-}
-
-Statistics Pager::statistics() {
-  const Lock lock(*this);
-  Statistics s = counts_;
-  s.budget_bytes = ledger_.budget().count();
-  s.peak_bytes = ledger_.peak().count();
-  s.need_bytes = ledger_.need().count();
-  s.floor_bytes = floor_;
-  s.over_budget_bytes = ledger_.over().count();
-  s.live_bytes = ledger_.live().count();
-  s.resident_bytes = ledger_.resident().count();
-  s.pooled_bytes = binding_.pooled().count();
-  s.slab_bytes = ledger_.slabs().count();
-  s.spill_bytes = tier_ ? tier_->reserved().count() : 0;
-  s.ops = clock_ - first_op_;
-  s.live_blocks = policy_->size() + absent_.size();
-  s.records = records_;
-  for (std::size_t i = 0; i < policy_->size(); ++i) s.pins += (policy_->at(i)->state() & kPinMask) != 0 ? 1 : 0;
-  s.export_bytes = export_bytes_;
-  s.mappings = arena::Mappings::count_now();
-  s.system_calls = binding_.system_calls();
-  s.populated_bytes = binding_.populated().count();
-  count_followed(s);
-  s.handling_seconds = s.page_out_handling_seconds + s.page_in_handling_seconds;
-  s.stall_seconds = s.page_out_stall_seconds + s.page_in_stall_seconds;
-  s.paging_seconds = paging_seconds();
-  return s;
-}
-
-double Pager::paging_seconds() const {
-  return static_cast<double>(paging_nanoseconds_.load(std::memory_order_relaxed)) * 1e-9;
-}
-
-void Pager::count_followed(Statistics& counts) const {
-  if (source_ == nullptr) return;
-  counts.followed_ops += source_->followed_ops();
-  counts.plan_misses += source_->misses();
-}
-
-Account Pager::account() {
-  const Lock lock(*this);
-  Statistics s = counts_;
-  count_followed(s);
-  return {.page_outs = s.page_outs + s.clean_drops,
-          .followed_ops = s.followed_ops,
-          .plan_misses = s.plan_misses,
-          .paging_seconds = paging_seconds()};
-}
-
-Bytes Pager::charged() {
-  const Lock lock(*this);
-  return ledger_.charged();
-}
-
-TransferCosts Pager::transfer_costs() {
-  const Lock lock(*this);
-  return {.rates = tier_ ? tier_->rates() : transfer::Engine::Rates(),
-          .page_out = {counts_.page_out_handling_seconds, counts_.page_outs + counts_.clean_drops},
-          .page_in = {counts_.page_in_handling_seconds, counts_.page_ins},
-          .rest = paging_seconds() - counts_.page_out_stall_seconds - counts_.page_in_stall_seconds -
-                  counts_.page_out_handling_seconds - counts_.page_in_handling_seconds};
-}
-
-std::vector<Curve::Point> Pager::curve() {
-  const Lock lock(*this);
-  return curve_ ? curve_->points() : std::vector<Curve::Point>();
 }
 
 void Pager::before_fork() {

@@ -30,6 +30,7 @@ Bytes planned_space(const std::vector<PagerRun::Class>& classes) {
 
 std::vector<std::shared_ptr<const plan::Agenda>> agendas_of(const std::vector<PagerRun::Class>& classes) {
   std::vector<std::shared_ptr<const plan::Agenda>> agendas;
+  agendas.reserve(classes.size());
   for (const auto& [trace, plan] : classes) agendas.push_back(std::make_shared<const plan::Agenda>(trace, plan));
   return agendas;
 }

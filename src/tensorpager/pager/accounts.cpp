@@ -1,0 +1,77 @@
+// What has been counted.
+#include "tensorpager/arena/mappings.h"
+#include "tensorpager/pager/lock.h"
+#include "tensorpager/pager/pager.h"
+
+namespace tensorpager::pager {
+
+using base::Bytes;
+
+Statistics Pager::statistics() {
+  const Lock lock(*this);
+  Statistics s = counts_;
+  s.budget_bytes = ledger_.budget().count();
+  s.peak_bytes = ledger_.peak().count();
+  s.need_bytes = ledger_.need().count();
+  s.floor_bytes = floor_;
+  s.over_budget_bytes = ledger_.over().count();
+  s.live_bytes = ledger_.live().count();
+  s.resident_bytes = ledger_.resident().count();
+  s.pooled_bytes = binding_.pooled().count();
+  s.slab_bytes = ledger_.slabs().count();
+  s.spill_bytes = tier_ ? tier_->reserved().count() : 0;
+  s.ops = clock_ - first_op_;
+  s.live_blocks = policy_->size() + absent_.size();
+  s.records = records_;
+  for (std::size_t i = 0; i < policy_->size(); ++i) s.pins += (policy_->at(i)->state() & kPinMask) != 0 ? 1 : 0;
+  s.export_bytes = export_bytes_;
+  s.mappings = arena::Mappings::count_now();
+  s.system_calls = binding_.system_calls();
+  s.populated_bytes = binding_.populated().count();
+  count_followed(s);
+  s.handling_seconds = s.page_out_handling_seconds + s.page_in_handling_seconds;
+  s.stall_seconds = s.page_out_stall_seconds + s.page_in_stall_seconds;
+  s.paging_seconds = paging_seconds();
+  return s;
+}
+
+double Pager::paging_seconds() const {
+  return static_cast<double>(paging_nanoseconds_.load(std::memory_order_relaxed)) * 1e-9;
+}
+
+void Pager::count_followed(Statistics& counts) const {
+  if (source_ == nullptr) return;
+  counts.followed_ops += source_->followed_ops();
+  counts.plan_misses += source_->misses();
+}
+
+Account Pager::account() {
+  const Lock lock(*this);
+  Statistics s = counts_;
+  count_followed(s);
+  return {.page_outs = s.page_outs + s.clean_drops,
+          .followed_ops = s.followed_ops,
+          .plan_misses = s.plan_misses,
+          .paging_seconds = paging_seconds()};
+}
+
+Bytes Pager::charged() {
+  const Lock lock(*this);
+  return ledger_.charged();
+}
+
+TransferCosts Pager::transfer_costs() {
+  const Lock lock(*this);
+  return {.rates = tier_ ? tier_->rates() : transfer::Engine::Rates(),
+          .page_out = {counts_.page_out_handling_seconds, counts_.page_outs + counts_.clean_drops},
+          .page_in = {counts_.page_in_handling_seconds, counts_.page_ins},
+          .rest = paging_seconds() - counts_.page_out_stall_seconds - counts_.page_in_stall_seconds -
+                  counts_.page_out_handling_seconds - counts_.page_in_handling_seconds};
+}
+
+std::vector<Curve::Point> Pager::curve() {
+  const Lock lock(*this);
+  return curve_ ? curve_->points() : std::vector<Curve::Point>();
+}
+
+}  // namespace tensorpager::pager

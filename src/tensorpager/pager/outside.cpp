@@ -1,0 +1,99 @@
+// Access outside ops: faults, and exports, which keep blocks resident while others have their addresses.
+#include <exception>
+
+#include "tensorpager/pager/lock.h"
+#include "tensorpager/pager/pager.h"
+#include "tensorpager/pager/paging_time.h"
+
+namespace tensorpager::pager {
+
+Block* Pager::locate(const void* address) const {
+  if (!space_.contains(address) || space_.is_slab(address)) return nullptr;
+  auto* block = static_cast<Block*>(space_.owner_before(address));
+  return block != nullptr && address < block->data + block->charged.count() ? block : nullptr;
+}
+
+Block* Pager::find_around(const void* address) {
+  const Lock lock(*this);
+  return locate(address);
+}
+
+bool Pager::serve_fault(const void* address, FaultKind kind) noexcept {
+  if (t_state.in_pager || !space_.contains(address))
+    return false;  // before the lock: a real fault may come from anywhere
+  const PagingTime paging(is_paging_timed(), &paging_nanoseconds_);
+  const Lock lock(*this);
+  Block* block = locate(address);
+  if (block == nullptr) return false;
+  if (block->taken) {
+    ++counts_.faults;
+    withdraw(*block);
+  }
+  try {
+    if (block->is_absent()) {
+      ++counts_.faults;
+      try {
+        if (!block->arriving) make_place(place_for(*block));
+      } catch (const std::exception&) {
+        ++counts_.faults_over_budget;  // a fault cannot be refused: exceed the budget, which the ledger counts
+      }
+      page_in(*block, kind == FaultKind::kRead ? Access::kRead : Access::kWrite);
+      note_curve();
+      return true;
+    }
+    if (block->is_clean() && kind != FaultKind::kRead) {
+      ++counts_.write_faults;
+      make_writable(*block);
+      return true;
+    }
+  } catch (const std::exception&) {
+    return false;  // the bytes cannot be had: the fault goes to whoever handled faults before us
+  }
+  // Another thread was faster. The same fault over and over is one that paging cannot mend.
+  constexpr std::uint32_t kHopeless = 1000;
+  const bool is_same = t_state.last_fault == address && t_state.last_mended == block->mended;
+  t_state.same_faults = is_same ? t_state.same_faults + 1 : 0;
+  t_state.last_fault = address;
+  t_state.last_mended = block->mended;
+  return t_state.same_faults < kHopeless;
+}
+
+Block* Pager::pin_export_once(const void* address) {
+  const Lock lock(*this);
+  Block* block = locate(address);
+  if (block != nullptr) export_locked(*block);
+  return block;
+}
+
+void Pager::pin_export_once(Block& block) {
+  const Lock lock(*this);
+  export_locked(block);
+}
+
+void Pager::export_locked(Block& block) {
+  if (block.taken) withdraw(block);
+  if (block.is_absent()) {
+    if (!block.arriving) make_place(place_for(block));
+    page_in(block, Access::kWrite);
+  } else if (block.is_clean()) {
+    make_writable(block);
+  }
+  if ((block.word.fetch_add(kExport, std::memory_order_acq_rel) & kExportMask) == 0) {
+    export_bytes_ += block.charged.count();
+    note_unevictable();
+  }
+}
+
+void Pager::unpin_export(Block& block) noexcept {
+  const Lock lock(*this);
+  const std::uint64_t word = block.word.fetch_sub(kExport, std::memory_order_acq_rel);
+  if ((word & kExportMask) != kExport) return;
+  if ((word & kDead) == 0) {
+    export_bytes_ -= block.charged.count();
+    note_unevictable();
+  } else if ((word & kPinMask) == 0) {
+    forget(block);
+  }
+}
+
+}  // namespace tensorpager::pager
