@@ -10,6 +10,7 @@ import stat
 import sys
 
 from tensorpager import _children
+from tensorpager._say import say
 
 _RUN = "TENSORPAGER_RUN"  # process id of what `tensorpager run` became
 
@@ -23,7 +24,7 @@ def activate() -> None:
             return  # who began it sums it up, too
         _session.enable()
     except (ImportError, ValueError, OSError) as error:
-        print(f"tensorpager: {error}", file=sys.stderr)
+        say(error)
         sys.stderr.flush()
         os._exit(2)
     first = os.getpid() if _children.join() else 0
@@ -63,7 +64,7 @@ def _finish(first: int) -> None:
         text = summary(stats, _children.told(), f"rank {rank}: " if rank else "")
         if not rank and os.environ.get(_RUN, str(first)) != str(first):
             text += f"; process {first}"  # a launcher without torch may have started several
-        print(text, file=sys.stderr)
+        say(text)
 
 
 def _write_trace(path: str, is_quiet: bool) -> None:
@@ -72,10 +73,10 @@ def _write_trace(path: str, is_quiet: bool) -> None:
     try:
         found = _session.write_trace(path)
     except OSError as error:
-        print(f"tensorpager: cannot write the trace: {error}", file=sys.stderr)
+        say(f"cannot write the trace: {error}")
         return
     if found and not is_quiet:
-        print(f"tensorpager: {found}", file=sys.stderr)
+        say(found)
 
 
 def _write_as_first(path: str, stats: dict) -> None:
@@ -112,7 +113,7 @@ def _write(path: str, stats: dict, *, only_new: bool = False) -> None:
         raise
     except OSError as error:
         error.filename, error.filename2 = path, None
-        print(f"tensorpager: cannot write the statistics: {error}", file=sys.stderr)
+        say(f"cannot write the statistics: {error}")
 
 
 def summary(stats: dict, children: dict | None = None, who: str = "") -> str:
@@ -121,9 +122,9 @@ def summary(stats: dict, children: dict | None = None, who: str = "") -> str:
     budget = "budget " + (format_bytes(stats["budget_bytes"]) if stats["budget_bytes"] < 1 << 60 else "unlimited")
     need = f"need {format_bytes(stats['need_bytes'])}"
     peak = f"peak {format_bytes(stats['peak_bytes'])} (floor {format_bytes(stats['floor_bytes'])})"
-    text = f"tensorpager: {who}{need}, {budget}, {peak}; {_paging(stats)} of {stats['wall_seconds']:.1f} s"
+    text = f"{who}{need}, {budget}, {peak}; {_paging(stats)} of {stats['wall_seconds']:.1f} s"
     if not stats["need_bytes"]:
-        text = f"tensorpager: {who}{budget}; no tensors in this process"
+        text = f"{who}{budget}; no tensors in this process"
     if stats["over_budget_bytes"]:
         text += f"; OVER BUDGET by {format_bytes(stats['over_budget_bytes'])}"
     if stats["outside_budget_bytes"]:

@@ -8,6 +8,7 @@ import sys
 from types import TracebackType
 
 from tensorpager import _build_info, _collectives, _compiled, _exports, _higher_order, _steps, _threads
+from tensorpager._say import say
 
 _started_with_foreign_bytes = 0
 
@@ -96,10 +97,7 @@ def enable(
     if quiet is None:
         quiet = os.environ.get("TENSORPAGER_QUIET", "0") not in ("", "0")
     if before and not quiet:
-        print(
-            f"tensorpager: {core.format_bytes(before)} of tensors were made before enable() and stay outside the budget",
-            file=sys.stderr,
-        )
+        say(f"{core.format_bytes(before)} of tensors were made before enable() and stay outside the budget")
     return Session()
 
 

@@ -2,11 +2,12 @@
 
 import json
 import re
+import socket
 import subprocess
 import sys
 
 import pytest
-from launch import environment, run_command
+from launch import COMMAND, environment, run_command
 
 PARENT = """\
 import multiprocessing, os, subprocess, sys
@@ -177,3 +178,21 @@ def test_missing_torch_stays_an_import_error(tmp_path):
     assert (
         done.stderr.splitlines()[-1] == plain.stderr.splitlines()[-1] == "ModuleNotFoundError: No module named 'torch'"
     )
+
+
+def test_each_line_is_one_write_so_that_those_of_several_processes_stay_whole(tmp_path):
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)  # each write is a message
+    program = [sys.executable, "-c", TRAIN]
+    options = ["--budget", "1MiB", "--spill", tmp_path]
+    with ours, theirs:
+        done = subprocess.run(
+            [COMMAND, "run", *options, "--", *program],
+            stderr=theirs,
+            env=environment(PYTHONUNBUFFERED="1"),
+            timeout=100,
+        )
+        theirs.close()
+        messages = list(iter(lambda: ours.recv(1 << 16), b""))
+    assert done.returncode == 0
+    assert any(b"need" in message for message in messages), messages
+    assert all(message.startswith(b"tensorpager: ") and message.endswith(b"\n") for message in messages), messages
