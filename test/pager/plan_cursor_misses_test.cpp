@@ -101,6 +101,16 @@ TEST_F(ChainTest, IsNotMisledByAnOpThatComesAgainLater) {
   EXPECT_EQ(cursor_.misses(), 1u);
 }
 
+TEST_F(ChainTest, IsNotLedOnByAnOpThatTouchesNothing) {
+  EXPECT_TRUE(run(0));
+  EXPECT_FALSE(run(2));
+  std::vector<Action> actions;
+  EXPECT_FALSE(cursor_.begin_op({.name = plan::name_hash(name_of(3))}, {}, actions)) << "of something small";
+  EXPECT_EQ(cursor_.position(), 1u);
+  EXPECT_TRUE(run(3)) << "and it is not in its way";
+  EXPECT_EQ(cursor_.block_of(kMask), mask_.get());
+}
+
 TEST_F(ChainTest, TakesNoOpForOneThatReadsSomethingElseToo) {
   const auto other = block_of(kSize);
   cursor_.bind(made_by(1), *other);
