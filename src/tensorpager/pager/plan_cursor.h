@@ -12,9 +12,9 @@
 //
 // An op that is not the expected one is a plan miss, and is served on demand; the plan waits for it to pass. An op with
 // the expected name and other sizes counts as a miss and is followed. Where two ops in a row are found a little further
-// on, by their names and sizes, or the first by what it touches and the second by its name, or at the window's begin,
-// the ops between were left out: their page-outs are made up for, and rows that are over are void. A block that is not
-// where the plan has it stays there until its row ends, or until another is to be there.
+// on, by their names and sizes, or for the first by its name and what it touches, or at the window's begin, the ops
+// between were left out: their page-outs are made up for, and rows that are over are void. A block that is not where
+// the plan has it stays there until its row ends, or until another is to be there.
 #pragma once
 
 #include <deque>

@@ -42,10 +42,7 @@ std::optional<std::uint32_t> PlanCursor::find_further_on(const OpSignature& op,
   for (std::uint32_t at = position_ + 1; at < end; ++at)
     if (comes_at(at)) return at;
   if (agenda_->ops() > 1 && comes_at(1)) return 1;
-  if (likely_ && *likely_ + 1 < agenda_->ops()) {
-    const OpSignature& next = agenda_->signature(*likely_ + 1);
-    if (op.name == next.name && (op.sizes != 0 || next.sizes == 0)) return *likely_ + 1;
-  }
+  if (likely_ && *likely_ + 1 < agenda_->ops() && agenda_->signature(*likely_ + 1) == op) return *likely_ + 1;
   return std::nullopt;
 }
 
