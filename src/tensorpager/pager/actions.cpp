@@ -1,0 +1,205 @@
+// What an action source wants done, and page-ins that wait for page-outs. All with the lock held.
+#include <algorithm>
+#include <exception>
+#include <memory>
+
+#include "tensorpager/pager/pager.h"
+
+namespace tensorpager::pager {
+
+/// Throws IoError where a transfer failed that compute waits for.
+void Pager::execute(const Action& action) {
+  Block& block = *action.block;  // dead, perhaps, where it is awaited
+  switch (action.kind) {
+    case Action::Kind::kPageOut:
+    case Action::Kind::kDrop:
+      forget_page_ins(block);              // an op that needed it was faster
+      if (block.arriving) abandon(block);  // the op that it was for used another
+      if (!take_away(block)) return;
+      block.is_awaited = action.kind == Action::Kind::kPageOut;
+      if (!block.copying && finish(block)) note_left_early(block);
+      return;
+    case Action::Kind::kAwait:
+      forget_left_early(action.number);
+      if (Block* leaving = find_leaving(action.number)) finish(*leaving);
+      return;
+    case Action::Kind::kAwaitQueued:
+      forget_left_early(action.number);
+      if (Block* leaving = find_leaving(action.number)) leaving->is_awaited = false;
+      page_ins_.push_back(action);
+      return;
+    case Action::Kind::kAwaitCopy:
+      if (Block* leaving = find_leaving(action.number); leaving != nullptr && !leaving->is_awaited)
+        finish(*leaving);
+      else if (leaving == nullptr)
+        await_handed_over(action.number);
+      return;
+    case Action::Kind::kPageIn:
+      page_ins_.push_back(action);
+      submit_page_ins();  // before compute waits for anything else
+      return;
+    case Action::Kind::kMove:
+      move(block, action.offset);
+      return;
+    case Action::Kind::kNeed:
+      if (block.arriving) finish_page_in(block, Access::kRead);
+      return;
+  }
+}
+
+void Pager::try_all(const std::vector<Action>& actions) noexcept {
+  for (const Action& action : actions) {
+    try {
+      execute(action);
+    } catch (const std::exception&) {
+      ++counts_.failed_actions;  // the block is as it was, and whoever needs the room or the bytes tries again
+    }
+  }
+  submit_page_ins();
+}
+
+/// In order, as far as the page-outs that they wait for are done and there is room; the rest at the next op. Compute
+/// waits for the first `must`: where blocks have places, one that the op uses before it has left is not where others
+/// expect it.
+void Pager::submit_page_ins(std::size_t must) {
+  for (; !page_ins_.empty(); page_ins_.pop_front(), must -= must > 0 ? 1 : 0) {
+    const Action& action = page_ins_.front();
+    try {
+      if (action.kind == Action::Kind::kAwaitQueued) {
+        Block* leaving = find_leaving(action.number);
+        if (leaving == nullptr) continue;
+        if (binding_.hands_over())
+          hand_over(*leaving);
+        else if (must > 0 || tier_->is_done(leaving->copy))
+          finish(*leaving);
+        else
+          return;
+        continue;
+      }
+      Block& block = *action.block;
+      if (block.leaving) stay_or_leave_behind(block);
+      if (block.is_charged()) continue;
+      const Wanted wanted{.bytes = block.charged, .keep_whole = {}, .at = action.offset};
+      if (!ledger_.fits(block.charged) || !has_place(wanted)) return;
+      begin_page_in(block, action.may_be_dirty);
+    } catch (const std::exception&) {
+      ++counts_.failed_actions;
+    }
+  }
+}
+
+/// How many of them come no later than the last that is for one of these blocks.
+std::size_t Pager::page_ins_until(std::span<Block* const> touched) const {
+  const auto is_needed = [&](const Action& action) {
+    return action.kind == Action::Kind::kPageIn && std::ranges::find(touched, action.block) != touched.end();
+  };
+  return static_cast<std::size_t>(page_ins_.rend() - std::find_if(page_ins_.rbegin(), page_ins_.rend(), is_needed));
+}
+
+/// Whether the place itself is free. What is in it belongs to no plan: it goes when an op asks for room.
+bool Pager::has_place(const Wanted& wanted) {
+  if (!is_placed_) return true;
+  const auto in_the_way = binding_.in_the_way(wanted, clock_.load(std::memory_order_relaxed));
+  return in_the_way && in_the_way->empty();
+}
+
+/// As far as nobody knows its address. False where something is in the way.
+bool Pager::move(Block& block, std::uint64_t offset) {
+  std::uint64_t word = block.state();
+  const bool is_free = (word & ~kClean) == 0 && !block.leaving && binding_.is_claimed(block);
+  // Threads that pin it from here on wait for the lock.
+  if (!is_placed_ || !is_free || !block.word.compare_exchange_strong(word, word | kAbsent)) return true;
+  const bool is_there = binding_.move_to(block, {offset, block.charged});
+  block.word.fetch_and(~kAbsent, std::memory_order_release);
+  return is_there;
+}
+
+/// What came elsewhere, or was moved to make room, does not stay in the way of others. What is at its place lies
+/// wrongly too, and leaves: if each waited for the other's place, none would come to its own.
+void Pager::move_into_place(std::span<Block* const> touched) {
+  for (Block* block : touched) {
+    const auto place = source_->place_of(*block);
+    if (!place || move(*block, *place) || !binding_.can_clear({*place, block->charged})) continue;
+    const Wanted wanted{.bytes = block->charged, .keep_whole = {}, .at = place};
+    const auto in_the_way = binding_.in_the_way(wanted, clock_.load(std::memory_order_relaxed));
+    for (Block* other : in_the_way.value())
+      if (other != block) page_out(*other);
+    move(*block, *place);
+  }
+}
+
+/// Those not submitted yet.
+void Pager::forget_page_ins(const Block& block) noexcept {
+  std::erase_if(page_ins_,
+                [&](const Action& action) { return action.block == &block && action.kind == Action::Kind::kPageIn; });
+}
+
+/// The block's place goes to the page-in that is submitted next, which begins once the copy is done.
+void Pager::hand_over(Block& block) {
+  std::uint64_t word = kClean;
+  const bool goes = block.copying && (block.departed || block.word.compare_exchange_strong(word, kAbsent));
+  if (!goes) {
+    finish(block);  // clean, or pinned meanwhile
+    return;
+  }
+  handed_over_ = std::max(handed_over_, block.copy);
+  while (!copies_of_handed_over_.empty() && tier_->is_done(copies_of_handed_over_.front().copy))
+    copies_of_handed_over_.pop_front();
+  copies_of_handed_over_.push_back({block.number, block.copy});
+  count_page_out(block);
+  if (block.departed) {
+    block.copying = false;  // for nobody
+    depart(block);
+    return;
+  }
+  remove_leaving(block);
+  unbind(block);
+}
+
+/// Compute needs the bytes that the page-in does not take.
+void Pager::await_handed_over(std::uint64_t number) {
+  const auto is_it = [&](const HandedOver& one) { return one.block == number; };
+  const auto found = std::find_if(copies_of_handed_over_.rbegin(), copies_of_handed_over_.rend(), is_it);
+  if (found == copies_of_handed_over_.rend()) return;
+  tier_->wait(found->copy);
+  copies_of_handed_over_.erase(copies_of_handed_over_.begin(), found.base());
+}
+
+/// What is to come in before it has left stays where it is; where plans say the place it is to be elsewhere, once it
+/// has left or, under a binding that hands places over, at once: then what is copied from its old place is a block of
+/// its own.
+void Pager::stay_or_leave_behind(Block& block) {
+  if (!binding_.hands_over()) {
+    note_left_early(block);
+    if (is_placed_)
+      finish(block);
+    else if (!block.taken && tier_->is_done(block.copy))
+      settle(block);
+    else
+      withdraw(block);
+    return;
+  }
+  if (!block.copying) return settle(block);
+  std::uint64_t word = kClean;
+  if (!block.word.compare_exchange_strong(word, kAbsent)) return;
+  auto old = std::make_unique<Block>();
+  old->size = block.size;
+  old->charged = block.charged;
+  old->number = block.number;
+  old->copy = block.copy;
+  old->copying = old->leaving = old->departed = true;
+  binding_.leave_behind(block, *old);
+  block.leaving = false;
+  *std::find(leaving_.begin(), leaving_.end(), &block) = old.release();
+  policy_->remove(block);
+  add_absent(block);
+  records_.fetch_add(1, std::memory_order_relaxed);
+}
+
+/// The oldest page-out under way of the block with this number.
+Block* Pager::find_leaving(std::uint64_t number) const {
+  const auto found = std::ranges::find(leaving_, number, &Block::number);
+  return found == leaving_.end() ? nullptr : *found;
+}
+
+}  // namespace tensorpager::pager
