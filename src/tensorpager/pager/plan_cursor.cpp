@@ -22,12 +22,6 @@ PlanCursor::PlanCursor(std::shared_ptr<const plan::Agenda> agenda)
     if (agenda_->is_entry(StorageId{i}) && !is_resident_now(StorageId{i})) below_at_begin_.push_back(StorageId{i});
 }
 
-void PlanCursor::bind(StorageId storage, Block& block) {
-  if (const auto known = storages_.find(&block); known != storages_.end()) blocks_[index(known->second)] = nullptr;
-  if (Block* before = std::exchange(blocks_[index(storage)], &block)) storages_.erase(before);
-  storages_[&block] = storage;
-}
-
 void PlanCursor::begin_here() {
   forget_until(forgotten_ + page_outs_.size());
   before_ = Agenda::Before::kOther;
@@ -151,33 +145,6 @@ void PlanCursor::end_op(std::vector<Action>& actions) {
   end_rows(actions);
 }
 
-/// Storages without a block are blocks without a storage, where they have their sizes.
-void PlanCursor::match_arguments(std::span<Block* const> touched) {
-  for (const StorageId id : agenda_->arguments(position_)) {
-    if (blocks_[index(id)] != nullptr) continue;
-    const auto found = std::ranges::find_if(touched, [&](const Block* block) {
-      return block->size == agenda_->storage_size(id) && !storages_.contains(block);
-    });
-    if (found != touched.end()) bind(id, **found);
-  }
-}
-
-/// A model that was made anew, say: the op uses a block of that size that is not known, and not the one that was taken
-/// for the storage. That one leaves: it is of no plan.
-void PlanCursor::replace_arguments(std::span<Block* const> touched, std::vector<Action>& actions) {
-  const auto is_unknown = [&](const Block* block) { return !storages_.contains(block); };
-  if (std::ranges::none_of(touched, is_unknown)) return;
-  for (const StorageId id : agenda_->arguments(position_)) {
-    Block* const before = blocks_[index(id)];
-    if (before == nullptr || std::ranges::find(touched, before) != touched.end()) continue;
-    const auto found = std::ranges::find_if(
-        touched, [&](const Block* block) { return block->size == agenda_->storage_size(id) && is_unknown(block); });
-    if (found == touched.end()) continue;
-    bind(id, **found);
-    page_out_for_good(*before, actions);
-  }
-}
-
 void PlanCursor::enter(std::uint32_t op, const PlanCursor& from) {
   position_ = op;
   for (std::uint32_t at = 0; at < op; ++at) {
@@ -186,26 +153,6 @@ void PlanCursor::enter(std::uint32_t op, const PlanCursor& from) {
       if (Block* block = from.block_of(others[k].storage)) bind(births[k].storage, *block);
   }
   if (&from != this) adopt_entries(from);
-}
-
-/// What both plans know under one identity; the rest by size, in the order of their numbers: a batch, say, that was
-/// made in another class's window.
-void PlanCursor::adopt_entries(const PlanCursor& from) {
-  for (const bool by_identity : {true, false})
-    for (std::uint32_t i = 0; i < blocks_.size(); ++i)
-      if (blocks_[i] == nullptr && agenda_->is_entry(StorageId{i})) adopt_entry(StorageId{i}, from, by_identity);
-}
-
-void PlanCursor::adopt_entry(StorageId id, const PlanCursor& from, bool by_identity) {
-  const auto identity = agenda_->identity(id);
-  if (by_identity && !identity) return;
-  for (std::uint32_t i = 0; i < from.blocks_.size(); ++i) {
-    const StorageId other{i};
-    Block* const block = from.blocks_[i];
-    const bool is_candidate = block != nullptr && from.agenda_->is_entry(other) &&
-                              block->size == agenda_->storage_size(id) && !storages_.contains(block);
-    if (is_candidate && (!by_identity || from.agenda_->identity(other) == identity)) return bind(id, *block);
-  }
 }
 
 void PlanCursor::leave(std::vector<Action>& actions) {
@@ -228,64 +175,6 @@ bool PlanCursor::made_nothing() const {
   };
   return made_ == 0 &&
          (!agenda_->births(position_).empty() || std::ranges::any_of(agenda_->beginning(position_), is_made));
-}
-
-/// The storages whose death the trace has after the last op, and that live on, continue those that the op is to have
-/// written and that are no longer there, in the trace's order; or others that died instead. The plan may have paged
-/// them out, as nothing uses them any more.
-void PlanCursor::take_over(std::vector<Action>& actions) {
-  const std::uint32_t last = (position_ == 0 ? agenda_->ops() : position_) - 1;
-  for (const StorageId ending : agenda_->deaths(last)) {
-    Block* block = blocks_[index(ending)];
-    if (block == nullptr) continue;
-    const auto continued = continued_by(ending, last);
-    if (!continued) continue;
-    bind(*continued, *block);
-    if (const auto place = place_of(*block)) {
-      const bool is_gone = block->is_absent() || block->leaving;
-      actions.push_back({.kind = is_gone ? Action::Kind::kPageIn : Action::Kind::kMove,
-                         .block = block,
-                         .offset = *place,
-                         .may_be_dirty = is_gone});
-    }
-    std::erase(lost_, *continued);
-  }
-  lost_.clear();
-}
-
-std::optional<StorageId> PlanCursor::continued_by(StorageId ending, std::uint32_t last) const {
-  const auto has_its_size = [&](StorageId id) { return agenda_->storage_size(id) == agenda_->storage_size(ending); };
-  const auto& written = agenda_->entries_written(last);
-  const auto unknown =
-      std::ranges::find_if(written, [&](StorageId id) { return blocks_[index(id)] == nullptr && has_its_size(id); });
-  if (unknown != written.end()) return *unknown;
-  const auto lost = std::ranges::find_if(lost_, has_its_size);
-  return lost != lost_.end() ? std::optional(*lost) : std::nullopt;
-}
-
-/// Whether they are as many as planned, and have their sizes.
-bool PlanCursor::match_births(std::uint32_t op) {
-  const auto expected = agenda_->births(op);
-  bool as_expected = born_.size() == expected.size();
-  if (as_expected) {
-    for (std::size_t k = 0; k < expected.size(); ++k) {
-      bind(expected[k].storage, *born_[k].block);
-      as_expected &= born_[k].block->size == expected[k].size;
-    }
-    std::vector<std::uint32_t>& places = places_[op];
-    places.clear();
-    for (const Birth& one : born_) places.push_back(one.place);
-  } else {
-    std::size_t k = 0;
-    for (const auto& [block, place] : born_) {
-      std::size_t match = k;
-      while (match < expected.size() && expected[match].size != block->size) ++match;
-      if (match == expected.size()) continue;
-      bind(expected[match].storage, *block);
-      k = match + 1;
-    }
-  }
-  return as_expected;
 }
 
 void PlanCursor::end_rows(std::vector<Action>& actions) {
