@@ -121,5 +121,68 @@ TEST_F(ChainTest, TakesNoOpForOneThatReadsSomethingElseToo) {
   EXPECT_EQ(cursor_.block_of(kMask), nullptr);
 }
 
+// Two layers of the same ops, and more, which begins twice as the layers do; all read the same weight.
+class LayersTest : public testing::Test {
+ protected:
+  static trace::Trace layers() {
+    trace::Trace trace{.storages = {{.bytes = kSize, .entry = true}}};
+    for (const char* name : kNames) trace.ops.push_back({.name = name, .reads = {StorageId{0}}});
+    return trace;
+  }
+  /// Whether it was expected.
+  bool run(std::string_view name) {
+    plan::OpSignature signature{.name = plan::name_hash(name)};
+    signature.add(kSize);
+    std::vector<Action> actions;
+    const bool is_expected = cursor_.begin_op(signature, {}, actions);
+    if (is_expected) cursor_.end_op(actions);
+    return is_expected;
+  }
+  void run_plan(std::uint32_t begin, std::uint32_t end) {
+    for (std::uint32_t op = begin; op < end; ++op) EXPECT_TRUE(run(kNames[op])) << op;
+  }
+  void run_once_more(std::uint32_t begin, std::uint32_t end) {
+    const std::uint32_t before = cursor_.position();
+    for (std::uint32_t op = begin; op < end; ++op) run(kNames[op]);
+    EXPECT_EQ(cursor_.position(), before);
+  }
+
+  static constexpr std::uint32_t kLayer = 4;
+  static constexpr std::uint32_t kHead = 2 * kLayer;
+  static constexpr std::array kNames = {"norm", "mm",  "relu",  "add",  "norm", "mm",     "relu", "add",
+                                        "head", "exp", "sum",   "div",  "log",  "gather", "mean", "neg",
+                                        "sqrt", "mul", "clone", "norm", "mm",   "step"};
+  static constexpr std::uint32_t kStep = kNames.size() - 1;
+  PlanCursor cursor_{std::make_shared<const plan::Agenda>(
+      layers(), plan::Plan{.budget = 1_MiB, .ops = static_cast<std::uint32_t>(kNames.size())})};
+};
+
+TEST_F(LayersTest, OfWhichThereIsOneMoreArePassedBy) {
+  run_plan(0, kHead);
+  run_once_more(kLayer, kHead);  // its first two ops come next further on
+  run_plan(kHead, kHead + 1);
+  EXPECT_EQ(cursor_.windows(), 0u);
+}
+
+TEST_F(LayersTest, AreNotTakenForTheWindowsBegin) {
+  run_plan(0, kStep);
+  run_once_more(kHead + 5, kStep);
+  EXPECT_EQ(cursor_.windows(), 0u);
+}
+
+TEST_F(LayersTest, OfWhichOneIsLeftOutAreFoundFurtherOn) {
+  run_plan(0, kLayer);
+  for (std::uint32_t op = kHead + 5; op <= kStep; ++op) run(kNames[op]);
+  EXPECT_EQ(cursor_.windows(), 1u);
+  EXPECT_EQ(cursor_.misses(), 1u);
+}
+
+TEST_F(LayersTest, BeginAgainWhereTheRestIsLeftOut) {
+  run_plan(0, kStep);
+  run(kNames[0]);
+  run_plan(1, kStep + 1);
+  EXPECT_EQ(cursor_.windows(), 2u);
+}
+
 }  // namespace
 }  // namespace tensorpager::pager

@@ -20,6 +20,8 @@ PlanCursor::PlanCursor(std::shared_ptr<const plan::Agenda> agenda)
       places_(agenda_->ops()) {
   for (std::uint32_t i = 0; i < blocks_.size(); ++i)
     if (agenda_->is_entry(StorageId{i}) && !is_resident_now(StorageId{i})) below_at_begin_.push_back(StorageId{i});
+  for (std::uint32_t op = 0; op < agenda_->ops(); ++op) ops_by_name_.emplace_back(agenda_->signature(op).name, op);
+  std::ranges::sort(ops_by_name_);
 }
 
 void PlanCursor::begin_here() {
@@ -31,6 +33,7 @@ void PlanCursor::begin_here() {
 
 bool PlanCursor::begin_op(const OpSignature& op, std::span<Block* const> touched, std::vector<Action>& actions) {
   take_over(actions);
+  note_recent(op);
   placed_.clear();
   temporaries_.clear();
   in_op_ = is_in_likely_ = false;
@@ -165,6 +168,7 @@ void PlanCursor::leave(std::vector<Action>& actions) {
   lost_.clear();
   missed_.reset();
   silent_.reset();
+  recent_.clear();
   forget_likely();
 }
 

@@ -13,8 +13,10 @@
 // An op that is not the expected one is a plan miss, and is served on demand; the plan waits for it to pass. An op with
 // the expected name and other sizes counts as a miss and is followed. Where two ops in a row are found a little further
 // on, by their names and sizes, or for the first by its name and what it touches, or at the window's begin, the ops
-// between were left out: their page-outs are made up for, and rows that are over are void. A block that is not where
-// the plan has it stays there until its row ends, or until another is to be there.
+// between were left out: their page-outs are made up for, and rows that are over are void. Where that is not near, no
+// other place of the plan may agree with more of the last ops: else they are done once more, a layer that the plan does
+// not have, say. A block that is not where the plan has it stays there until its row ends, or until another is to be
+// there.
 #pragma once
 
 #include <deque>
@@ -78,6 +80,9 @@ class PlanCursor final : public ActionSource {
   std::optional<std::uint32_t> find_further_on(const plan::OpSignature& op,
                                                const std::optional<plan::OpSignature>& silent) const;
   std::optional<std::uint32_t> find_by_arguments(const plan::OpSignature& op, std::span<Block* const> touched) const;
+  void note_recent(const plan::OpSignature& op);
+  bool is_best_match(std::uint32_t at) const;
+  std::size_t matching_before(std::uint32_t at) const;
   void skip_to(std::uint32_t op, std::vector<Action>& actions);
   void begin_rows(std::vector<Action>& actions, std::optional<std::uint32_t> skipping_to = std::nullopt);
   bool is_resident_now(plan::StorageId storage) const;
@@ -134,6 +139,8 @@ class PlanCursor final : public ActionSource {
   std::vector<Temporary> temporaries_;       // by begin
   std::vector<plan::StorageId> lost_;        // since the last op began: their blocks died, the trace has them alive
   std::optional<plan::OpSignature> missed_;  // the op before, if it was not expected
+  std::deque<plan::OpSignature> recent_;     // the last ones that touched something, newest first
+  std::vector<std::pair<std::uint64_t, std::uint32_t>> ops_by_name_;  // by its hash
   /// The plan's op that it was, as what it touched says. If the next one says so too, what it made is known.
   std::optional<std::uint32_t> likely_;
   bool is_in_likely_ = false;                // it is under way

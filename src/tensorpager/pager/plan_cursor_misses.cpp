@@ -13,6 +13,10 @@ namespace {
 
 /// Ops that may be left out at one time; a program that leaves out more is found again at the window's begin.
 constexpr std::uint32_t kFurthest = 64;
+/// So many need two ops in a row that agree, and nothing else.
+constexpr std::uint32_t kNear = 3;
+/// The last ops that are remembered.
+constexpr std::size_t kRecent = 16;
 
 }  // namespace
 
@@ -40,8 +44,8 @@ std::optional<std::uint32_t> PlanCursor::find_further_on(const OpSignature& op,
   };
   const std::uint32_t end = std::min(agenda_->ops(), position_ + kFurthest);
   for (std::uint32_t at = position_ + 1; at < end; ++at)
-    if (comes_at(at)) return at;
-  if (agenda_->ops() > 1 && comes_at(1)) return 1;
+    if (comes_at(at) && (at - position_ <= kNear || is_best_match(at))) return at;
+  if (agenda_->ops() > 1 && comes_at(1) && is_best_match(1)) return 1;
   if (likely_ && *likely_ + 1 < agenda_->ops() && agenda_->signature(*likely_ + 1) == op) return *likely_ + 1;
   return std::nullopt;
 }
@@ -60,6 +64,33 @@ std::optional<std::uint32_t> PlanCursor::find_by_arguments(const OpSignature& op
     if (std::ranges::any_of(arguments, is_known) && std::ranges::all_of(arguments, may_be_touched)) return at;
   }
   return std::nullopt;
+}
+
+/// Whether no other place of the plan agrees with more of the last ops.
+bool PlanCursor::is_best_match(std::uint32_t at) const {
+  const std::size_t here = matching_before(at);
+  const auto others = std::ranges::equal_range(ops_by_name_, agenda_->signature(at).name, {},
+                                               [](const auto& named) { return named.first; });
+  return std::ranges::none_of(others, [&](const auto& named) { return matching_before(named.second) > here; });
+}
+
+/// How many of the last ops the plan has one after the other, with this one as the last. What touches nothing does not
+/// count.
+std::size_t PlanCursor::matching_before(std::uint32_t at) const {
+  std::size_t count = 0;
+  for (std::uint32_t i = 0, op = at; i < agenda_->ops(); ++i, op = (op == 0 ? agenda_->ops() : op) - 1) {
+    const OpSignature& signature = agenda_->signature(op);
+    if (signature.sizes == 0) continue;
+    if (count == recent_.size() || recent_[count] != signature) break;
+    ++count;
+  }
+  return count;
+}
+
+void PlanCursor::note_recent(const OpSignature& op) {
+  if (op.sizes == 0) return;
+  recent_.push_front(op);
+  if (recent_.size() > kRecent) recent_.pop_back();
 }
 
 void PlanCursor::skip_to(std::uint32_t op, std::vector<Action>& actions) {
