@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <thread>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -35,7 +36,10 @@ class Script final : public ActionSource {
   void places_of_births(std::vector<PlannedPlace>&) const override {}
   std::optional<std::uint64_t> place_of(const Block&) const override { return std::nullopt; }
   base::Bytes planned_space() const override { return {}; }
-  std::optional<std::uint64_t> next_use(const Block&) const override { return std::nullopt; }
+  std::optional<std::uint64_t> next_use(const Block& block) const override {
+    const auto known = next_uses.find(&block);
+    return known != next_uses.end() ? std::optional(known->second) : std::nullopt;
+  }
   std::optional<base::Bytes> planned_at_begin() const override { return planned; }
   std::optional<base::Bytes> planned_at_end() const override { return planned; }
   std::uint64_t followed_ops() const override { return 0; }
@@ -44,6 +48,7 @@ class Script final : public ActionSource {
   std::vector<Action> at_begin, at_end;  // of the next op
   std::function<void()> at_end_first;    // with the pager's lock held
   std::optional<base::Bytes> planned;
+  std::unordered_map<const Block*, std::uint64_t> next_uses;
 };
 
 /// What the tier is told to do.

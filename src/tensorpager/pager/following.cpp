@@ -131,11 +131,12 @@ void Pager::forget_left_early(std::uint64_t number) {
 
 namespace {
 
-/// A block that no plan knows is as far from its next use as from its last.
+/// A block that no plan knows is as far from its next use as from its last. What was accessed since the last op is so
+/// outside ops, which plans know nothing of.
 std::uint64_t distance_of(const ActionSource& source, const Block& block, std::uint64_t now) {
-  if (const auto next = source.next_use(block)) return *next;
   const std::uint64_t last_use = block.last_use.load(std::memory_order_relaxed);
-  return now > last_use ? now - last_use : 0;
+  if (last_use >= now) return 0;
+  return source.next_use(block).value_or(now - last_use);
 }
 
 }  // namespace

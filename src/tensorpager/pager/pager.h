@@ -214,6 +214,11 @@ class Pager {
   void make_room(base::Bytes bytes);
   void make_place(const Wanted& wanted);
   bool give_up_transfers();
+  bool give_up_page_in();
+  /// By the op under way, or since the last one.
+  bool is_in_use(const Block& block) const {
+    return block.last_use.load(std::memory_order_relaxed) >= clock_.load(std::memory_order_relaxed);
+  }
   base::Bytes pinned_now() const;
   bool give_up(Block& block);
   bool finish(Block& block);

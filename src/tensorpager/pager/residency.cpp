@@ -16,6 +16,8 @@ using base::Bytes;
 void Pager::submit_room(Bytes bytes) {
   while (ledger_.resident() + bytes > ledger_.budget() + leaving_bytes_) {
     Block* block = choose_victim();
+    // What is accessed outside ops, in turn with others, stays: else each access would page out the next one.
+    if (block != nullptr && is_in_use(*block) && give_up_page_in()) continue;
     if (block != nullptr) {
       if (!binding_.may_unbind())
         throw base::IoError("mmap", "the kernel's limit of mappings (try `sysctl vm.max_map_count`)", bytes, ENOMEM);
@@ -37,6 +39,11 @@ bool Pager::give_up_transfers() {
     finish(*leaving_.front());  // what was pinned meanwhile stays
     return true;
   }
+  return give_up_page_in();
+}
+
+/// The newest that no op needs now.
+bool Pager::give_up_page_in() {
   const auto unwanted =
       std::find_if(arriving_.rbegin(), arriving_.rend(), [](const Arrival& arrival) { return !arrival.is_needed; });
   if (unwanted == arriving_.rend()) return false;
