@@ -121,7 +121,8 @@ TEST_F(ChainTest, TakesNoOpForOneThatReadsSomethingElseToo) {
   EXPECT_EQ(cursor_.block_of(kMask), nullptr);
 }
 
-// Two layers of the same ops, and more, which begins twice as the layers do; all read the same weight.
+// Two layers of the same ops, and a row of others that has the first two of a layer's near its end; all read the same
+// weight.
 class LayersTest : public testing::Test {
  protected:
   static trace::Trace layers() {

@@ -20,8 +20,6 @@ PlanCursor::PlanCursor(std::shared_ptr<const plan::Agenda> agenda)
       places_(agenda_->ops()) {
   for (std::uint32_t i = 0; i < blocks_.size(); ++i)
     if (agenda_->is_entry(StorageId{i}) && !is_resident_now(StorageId{i})) below_at_begin_.push_back(StorageId{i});
-  for (std::uint32_t op = 0; op < agenda_->ops(); ++op) ops_by_name_.emplace_back(agenda_->signature(op).name, op);
-  std::ranges::sort(ops_by_name_);
 }
 
 void PlanCursor::begin_here() {

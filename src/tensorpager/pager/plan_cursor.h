@@ -140,7 +140,6 @@ class PlanCursor final : public ActionSource {
   std::vector<plan::StorageId> lost_;        // since the last op began: their blocks died, the trace has them alive
   std::optional<plan::OpSignature> missed_;  // the op before, if it was not expected
   std::deque<plan::OpSignature> recent_;     // the last ones that touched something, newest first
-  std::vector<std::pair<std::uint64_t, std::uint32_t>> ops_by_name_;  // by its hash
   /// The plan's op that it was, as what it touched says. If the next one says so too, what it made is known.
   std::optional<std::uint32_t> likely_;
   bool is_in_likely_ = false;                // it is under way

@@ -69,9 +69,10 @@ std::optional<std::uint32_t> PlanCursor::find_by_arguments(const OpSignature& op
 /// Whether no other place of the plan agrees with more of the last ops.
 bool PlanCursor::is_best_match(std::uint32_t at) const {
   const std::size_t here = matching_before(at);
-  const auto others = std::ranges::equal_range(ops_by_name_, agenda_->signature(at).name, {},
-                                               [](const auto& named) { return named.first; });
-  return std::ranges::none_of(others, [&](const auto& named) { return matching_before(named.second) > here; });
+  const std::uint64_t name = agenda_->signature(at).name;
+  for (std::uint32_t other = 0; other < agenda_->ops(); ++other)
+    if (agenda_->signature(other).name == name && matching_before(other) > here) return false;
+  return true;
 }
 
 /// How many of the last ops the plan has one after the other, with this one as the last. What touches nothing does not
