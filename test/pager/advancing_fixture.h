@@ -53,7 +53,9 @@ class Script final : public ActionSource {
 
 /// What the tier is told to do.
 struct Told {
-  std::atomic<bool> fails{false};
+  std::atomic<bool> fails{false};  // page-outs
+  std::atomic<bool> fails_to_read{false};
+  std::atomic<int> failed{0};
   std::atomic<bool> holds{false};  // page-outs that have begun
   std::atomic<int> begun{0};
 };
@@ -69,10 +71,11 @@ class SlowToWrite final : public transfer::Engine {
     ++told_.begun;
     do std::this_thread::sleep_for(std::chrono::milliseconds(5));
     while (told_.holds);
-    if (told_.fails) throw base::IoError("pwrite", "the tier", base::Bytes(from.size()), ENOSPC);
+    if (told_.fails) fail("pwrite", from.size(), ENOSPC);
     return ram_->submit_page_out(from, slot, at);
   }
   transfer::Ticket submit_page_in(const transfer::Slot& slot, base::Bytes at, std::span<std::byte> to) override {
+    if (told_.fails_to_read) fail("pread", to.size(), EIO);
     return ram_->submit_page_in(slot, at, to);
   }
   void wait(transfer::Ticket ticket) override { ram_->wait(ticket); }
@@ -81,6 +84,11 @@ class SlowToWrite final : public transfer::Engine {
   std::string name() const override { return "slow to write"; }
 
  private:
+  [[noreturn]] void fail(const char* call, std::size_t bytes, int error) {
+    ++told_.failed;
+    throw base::IoError(call, "the tier", base::Bytes(bytes), error);
+  }
+
   std::unique_ptr<transfer::Engine> ram_ = transfer::make_ram_engine();
   Told& told_;
 };

@@ -7,7 +7,7 @@
 
 namespace tensorpager::pager {
 
-/// Throws IoError where a transfer failed that compute waits for.
+/// Throws IoError where a transfer failed.
 void Pager::execute(const Action& action) {
   Block& block = *action.block;  // dead, perhaps, where it is awaited
   switch (action.kind) {
@@ -47,7 +47,7 @@ void Pager::execute(const Action& action) {
   }
 }
 
-void Pager::try_all(const std::vector<Action>& actions) noexcept {
+void Pager::execute_all(const std::vector<Action>& actions) noexcept {
   for (const Action& action : actions) {
     try {
       execute(action);
@@ -55,7 +55,6 @@ void Pager::try_all(const std::vector<Action>& actions) noexcept {
       ++counts_.failed_actions;  // the block is as it was, and whoever needs the room or the bytes tries again
     }
   }
-  submit_page_ins();
 }
 
 /// In order, as far as the page-outs that they wait for are done and there is room; the rest at the next op. Compute
@@ -122,9 +121,13 @@ void Pager::move_into_place(std::span<Block* const> touched) {
     if (!place || move(*block, *place) || !binding_.can_clear({*place, block->charged})) continue;
     const Wanted wanted{.bytes = block->charged, .keep_whole = {}, .at = place};
     const auto in_the_way = binding_.in_the_way(wanted, clock_.load(std::memory_order_relaxed));
-    for (Block* other : in_the_way.value())
-      if (other != block) page_out(*other);
-    move(*block, *place);
+    try {
+      for (Block* other : in_the_way.value())
+        if (other != block) page_out(*other);
+      move(*block, *place);
+    } catch (const std::exception&) {
+      ++counts_.failed_actions;
+    }
   }
 }
 

@@ -36,7 +36,7 @@ bool Pager::begin_op(const plan::OpSignature& op, std::span<Block* const> touche
   if (!is_told_to_source()) return false;
   actions_.clear();
   const bool is_expected = source_->begin_op(op, touched, actions_);
-  for (const Action& action : actions_) execute(action);
+  execute_all(actions_);
   submit_page_ins(is_placed_ ? page_ins_until(touched) : 0);
   if (is_placed_) move_into_place(touched);
   note_curve();
@@ -55,7 +55,8 @@ bool Pager::tell_outside() {
   actions_.clear();
   static const std::uint64_t kOutside = plan::name_hash(base::kOutside);
   const bool is_expected = source_->begin_op({.name = kOutside}, {}, actions_);
-  try_all(actions_);
+  execute_all(actions_);
+  submit_page_ins();
   note_begin(is_expected);
   return is_expected;
 }
@@ -75,7 +76,8 @@ void Pager::tell_end() noexcept {
   counts_.most_ops_as_planned_in_a_row = std::max(counts_.most_ops_as_planned_in_a_row, as_planned_in_a_row_);
   actions_.clear();
   source_->end_op(actions_);
-  try_all(actions_);
+  execute_all(actions_);
+  submit_page_ins();
 }
 
 /// Blocks that are charged. A page-in counts from when it is asked for, and what it waits for no longer.

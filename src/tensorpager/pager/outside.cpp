@@ -32,12 +32,7 @@ bool Pager::serve_fault(const void* address, FaultKind kind) noexcept {
   try {
     if (block->is_absent()) {
       ++counts_.faults;
-      try {
-        if (!block->arriving) make_place(place_for(*block));
-      } catch (const std::exception&) {
-        ++counts_.faults_over_budget;  // a fault cannot be refused: exceed the budget, which the ledger counts
-      }
-      page_in(*block, kind == FaultKind::kRead ? Access::kRead : Access::kWrite);
+      with_fresh_transfers([&] { bring_in_anyway(*block, kind == FaultKind::kRead ? Access::kRead : Access::kWrite); });
       note_curve();
       return true;
     }
@@ -58,6 +53,16 @@ bool Pager::serve_fault(const void* address, FaultKind kind) noexcept {
   return t_state.same_faults < kHopeless;
 }
 
+/// A fault cannot be refused: where no room can be made the budget is exceeded, which the ledger counts.
+void Pager::bring_in_anyway(Block& block, Access access) {
+  try {
+    if (!block.arriving) with_fresh_transfers([&] { make_place(place_for(block)); });
+  } catch (const std::exception&) {
+    ++counts_.faults_over_budget;
+  }
+  page_in(block, access);
+}
+
 Block* Pager::pin_export_once(const void* address) {
   const Lock lock(*this);
   Block* block = locate(address);
@@ -73,8 +78,7 @@ void Pager::pin_export_once(Block& block) {
 void Pager::export_locked(Block& block) {
   if (block.taken) withdraw(block);
   if (block.is_absent()) {
-    if (!block.arriving) make_place(place_for(block));
-    page_in(block, Access::kWrite);
+    bring_in(block, Access::kWrite);
   } else if (block.is_clean()) {
     make_writable(block);
   }

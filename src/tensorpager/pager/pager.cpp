@@ -95,10 +95,7 @@ void Pager::page_all_in() {
   withdraw_all();
   ledger_.lift_budget();
   binding_.set_limit(base::kUnlimited);
-  while (!absent_.empty()) {
-    if (!absent_.back()->arriving) make_place(place_for(*absent_.back()));
-    page_in(*absent_.back(), Access::kWrite);
-  }
+  while (!absent_.empty()) bring_in(*absent_.back(), Access::kWrite);
   for (std::size_t i = 0; i < policy_->size(); ++i)
     if (policy_->at(i)->is_clean()) make_writable(*policy_->at(i));
 }
@@ -117,9 +114,11 @@ Block& Pager::create_once(Bytes size) {
     const bool is_followed = is_told_to_source();
     // What comes from outside any op is an op of the trace by itself.
     const bool is_expected = is_followed && !PinSet::is_within_op(holder) && tell_outside();
-    make_place({.bytes = block->charged,
-                .keep_whole = holder != nullptr ? holder->expected_room() : Bytes(0),
-                .at = is_followed && is_placed_ ? source_->place_of_birth(block->size, block->charged) : std::nullopt});
+    const Wanted wanted{
+        .bytes = block->charged,
+        .keep_whole = holder != nullptr ? holder->expected_room() : Bytes(0),
+        .at = is_followed && is_placed_ ? source_->place_of_birth(block->size, block->charged) : std::nullopt};
+    with_fresh_transfers([&] { make_place(wanted); });
     block->number = ++births_;
     block->data = binding_.acquire(block->charged, ledger_.pool_allowance(block->charged));
     settle_pool();
@@ -196,7 +195,7 @@ void Pager::forget(Block& block) noexcept {
 
 std::byte* Pager::acquire_slab_chunk_once(Bytes size) {
   const Lock lock(*this);
-  make_place({.bytes = size, .keep_whole = Bytes(0), .is_slab = true});
+  with_fresh_transfers([&] { make_place({.bytes = size, .keep_whole = Bytes(0), .is_slab = true}); });
   std::byte* chunk = binding_.acquire_slab_chunk(size, ledger_.pool_allowance(size));
   settle_pool();
   ledger_.born_in_slab(size);

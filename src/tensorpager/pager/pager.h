@@ -130,8 +130,8 @@ class Pager {
   /// outlive that. Between ops. `prepare` is called first.
   void follow(ActionSource* source, const Prepare& prepare = {});
   bool is_followed() const { return is_followed_.load(std::memory_order_relaxed); }
-  /// Says whether the op, which touches these blocks, is the one that was expected; if so `end_op` follows. Throws
-  /// IoError where a transfer failed that the op has to wait for.
+  /// Says whether the op, which touches these blocks, is the one that was expected; if so `end_op` follows. Where a
+  /// transfer failed, whoever needs the room or the bytes tries again.
   bool begin_op(const plan::OpSignature& op, std::span<Block* const> touched);
   void end_op() noexcept;
 
@@ -202,9 +202,23 @@ class Pager {
       floor_.store(floor, std::memory_order_relaxed);  // what was refused is not required after all
     }
   }
+  /// What was under way before may have failed long ago, which is no news of the tier as it is now: then it is tried
+  /// once more, with transfers of its own.
+  template <typename Attempt>
+  void with_fresh_transfers(Attempt&& attempt) {
+    if (leaving_.empty() && arriving_.empty()) return attempt();
+    try {
+      return attempt();
+    } catch (const base::IoError&) {
+      ++counts_.failed_actions;
+    }
+    withdraw_all();
+    attempt();
+  }
   Block& create_once(base::Bytes size);
   std::byte* acquire_slab_chunk_once(base::Bytes size);
   void admit_once(PinSet& pins);
+  void admit_misses(PinSet& pins);
   Block* pin_export_once(const void* address);
   void pin_export_once(Block& block);
   Block* locate(const void* address) const;
@@ -247,6 +261,8 @@ class Pager {
     if (!block.arriving) begin_page_in(block);
     finish_page_in(block, access);
   }
+  void bring_in(Block& block, Access access);
+  void bring_in_anyway(Block& block, Access access);
   void page_all_in();
   void make_writable(Block& block);
   void make_dirty(Block& block);
@@ -259,7 +275,7 @@ class Pager {
   void tell_end() noexcept;
   void note_begin(bool is_expected) noexcept;
   bool is_as_planned(std::optional<base::Bytes> planned) noexcept;
-  void try_all(const std::vector<Action>& actions) noexcept;
+  void execute_all(const std::vector<Action>& actions) noexcept;
   void execute(const Action& action);
   void submit_page_ins(std::size_t must = 0);
   std::size_t page_ins_until(std::span<Block* const> touched) const;

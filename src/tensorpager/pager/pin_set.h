@@ -50,8 +50,7 @@ class PinSet {
       misses_.push_back({&block, access});
   }
   /// Where a plan is followed: an op of this name begins, with the arguments seen so far, none of which is pinned yet,
-  /// so that the plan may still move them. Nothing where another op called this one, which is part of that. Throws
-  /// IoError where a transfer failed that it has to wait for.
+  /// so that the plan may still move them. Nothing where another op called this one, which is part of that.
   void follow(std::uint64_t name) {
     if (is_followed_ && !is_within_op(parent_)) [[unlikely]]
       tell_source(name);

@@ -86,6 +86,13 @@ void Pager::make_place(const Wanted& wanted) {
   }
 }
 
+void Pager::bring_in(Block& block, Access access) {
+  with_fresh_transfers([&] {
+    if (!block.arriving) make_place(place_for(block));
+    page_in(block, access);
+  });
+}
+
 void Pager::admit(PinSet& pins) {
   // Whatever comes, they are dealt with once.
   struct Clear {
@@ -102,15 +109,23 @@ void Pager::admit_once(PinSet& pins) {
   // The same storage may come twice, once read and once written: the write counts.
   std::sort(misses.begin(), misses.end(),
             [](const auto& a, const auto& b) { return a.block != b.block ? a.block < b.block : a.access > b.access; });
-  const auto end =
-      std::unique(misses.begin(), misses.end(), [](const auto& a, const auto& b) { return a.block == b.block; });
+  const auto same = [](const auto& a, const auto& b) { return a.block == b.block; };
+  misses.truncate(static_cast<std::size_t>(std::unique(misses.begin(), misses.end(), same) - misses.begin()));
+  with_fresh_transfers([&] { admit_misses(pins); });
+  note_curve();
+}
+
+/// Each is null once it is pinned.
+void Pager::admit_misses(PinSet& pins) {
+  auto& misses = pins.misses_;
+  const auto end = misses.end();
   const auto pin = [&](Block& block, Access access) {
     TENSORPAGER_CHECK(pin_if_ready(block, access));
     pins.pins_.push_back(&block);
   };
   Bytes absent;
   for (auto miss = misses.begin(); miss != end; ++miss) {
-    if (miss->block == nullptr) continue;  // pinned by a try that was refused later on
+    if (miss->block == nullptr) continue;  // by a try that was refused later on
     if (miss->block->taken) withdraw(*miss->block);
     if (miss->block->is_absent()) {
       if (!miss->block->arriving) absent += miss->block->charged;
@@ -161,7 +176,6 @@ void Pager::admit_once(PinSet& pins) {
     withdraw_all();
     throw;
   }
-  note_curve();
 }
 
 void Pager::keep_room(PinSet& pins) {
@@ -175,7 +189,7 @@ void Pager::keep_room(PinSet& pins) {
   const Bytes expected = pins.expected_room();
   if (binding_.has_gap(expected)) return;
   const Bytes pinned = pinned_now();
-  gather(pins, std::min(expected, std::max(ledger_.budget(), pinned) - pinned));
+  with_fresh_transfers([&] { gather(pins, std::min(expected, std::max(ledger_.budget(), pinned) - pinned)); });
 }
 
 /// Moves the blocks that only this op has pinned together, if they leave no place so large. Nobody has taken their
