@@ -1,0 +1,59 @@
+// What is due when an op begins: a task of the guide's, the witness, the fuzzer.
+#include <algorithm>
+#include <utility>
+
+#include "tensorpager/arena/witness.h"
+#include "tensorpager/pager/lock.h"
+#include "tensorpager/pager/pager.h"
+#include "tensorpager/pager/paging_time.h"
+
+namespace tensorpager::pager {
+
+void Pager::note_boundary_work() {
+  boundary_work_at_ = fuzz_.has_value() || witness_ops_ != 0 ? 0 : task_ ? task_at_ : kNever;
+}
+
+void Pager::call_at_boundary(std::function<void()> task, std::uint64_t after_ops) {
+  const Lock lock(*this);
+  task_ = std::move(task);
+  task_at_ = clock_.load(std::memory_order_relaxed) + after_ops;
+  note_boundary_work();
+}
+
+void Pager::run_task(std::uint64_t now) {
+  std::function<void()> task;
+  {
+    const Lock lock(*this);
+    if (now < task_at_) return;
+    task = std::exchange(task_, nullptr);
+    note_boundary_work();
+  }
+  if (task) task();
+}
+
+void Pager::do_boundary_work(std::uint64_t now) {
+  const PagingTime paging(t_state.top == nullptr && sink() != nullptr, nullptr);
+  if (t_state.top == nullptr) run_task(now);
+  if (witness_ops_ != 0 && now % witness_ops_ == 0) {
+    const Lock lock(*this);  // or what another thread moves meanwhile could be seen twice
+    await_relocations();
+    const std::uint64_t resident = arena::resident_size(space_.begin(), space_.end()).count();
+    counts_.witness_peak_bytes = std::max(counts_.witness_peak_bytes, resident);
+  }
+  const Lock lock(*this);
+  for (std::uint64_t i = 0; fuzz_ && i < fuzz_evictions_ && policy_->size() > 0; ++i)
+    counts_.fuzz_page_outs += page_out(*policy_->at((*fuzz_)() % policy_->size())) ? 1 : 0;
+  constexpr std::uint64_t kOpsOfTransfers = 4;  // so that fuzzing takes little longer
+  if (fuzz_ && now % kOpsOfTransfers == 0) leave_transfers_under_way();
+}
+
+/// The fuzzer: a page-out and a page-in that nobody waits for.
+void Pager::leave_transfers_under_way() {
+  if (policy_->size() > 0) give_up(*policy_->at((*fuzz_)() % policy_->size()));
+  if (absent_.empty()) return;
+  Block& block = *absent_[(*fuzz_)() % absent_.size()];
+  const Wanted wanted{.bytes = block.charged, .keep_whole = base::Bytes(0)};
+  if (!block.arriving && ledger_.fits(block.charged) && has_place(wanted)) begin_page_in(block);
+}
+
+}  // namespace tensorpager::pager
