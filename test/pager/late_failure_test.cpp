@@ -92,6 +92,19 @@ TEST_F(LateFailureTest, OfAPageInIsNoReasonToRefuseAnExport) {
   pager_.unpin_export(in);
 }
 
+TEST_F(LateFailureTest, OfAPageOutByTheFuzzerIsNoReasonToRefuseAnOp) {
+  Pager::Options options;
+  options.budget = room_for(2);
+  options.fuzz = 1;
+  pager_.start(options, transfer::make_queued_engine(std::make_unique<SlowToWrite>(told_)));
+  Block& block = make(kBlock, 1);
+  told_.fails = true;
+  EXPECT_NO_THROW(pager_.at_op_boundary());
+  EXPECT_EQ(counts().failed_actions, 1u);
+  told_.fails = false;
+  EXPECT_TRUE(holds(block, 1));
+}
+
 TEST_F(LateFailureTest, IsHeardOfWhereTheTierIsStillBroken) {
   start_following(room_for(2));
   Block &out = make(kBlock, 1), &other = make(kBlock, 2);

@@ -1,5 +1,6 @@
 // What is due when an op begins: a task of the guide's, the witness, the fuzzer.
 #include <algorithm>
+#include <exception>
 #include <utility>
 
 #include "tensorpager/arena/witness.h"
@@ -41,10 +42,15 @@ void Pager::do_boundary_work(std::uint64_t now) {
     counts_.witness_peak_bytes = std::max(counts_.witness_peak_bytes, resident);
   }
   const Lock lock(*this);
-  for (std::uint64_t i = 0; fuzz_ && i < fuzz_evictions_ && policy_->size() > 0; ++i)
-    counts_.fuzz_page_outs += page_out(*policy_->at((*fuzz_)() % policy_->size())) ? 1 : 0;
-  constexpr std::uint64_t kOpsOfTransfers = 4;  // so that fuzzing takes little longer
-  if (fuzz_ && now % kOpsOfTransfers == 0) leave_transfers_under_way();
+  if (!fuzz_) return;
+  try {
+    for (std::uint64_t i = 0; i < fuzz_evictions_ && policy_->size() > 0; ++i)
+      counts_.fuzz_page_outs += page_out(*policy_->at((*fuzz_)() % policy_->size())) ? 1 : 0;
+    constexpr std::uint64_t kOpsOfTransfers = 4;  // so that fuzzing takes little longer
+    if (now % kOpsOfTransfers == 0) leave_transfers_under_way();
+  } catch (const std::exception&) {
+    ++counts_.failed_actions;  // the op did not ask for it
+  }
 }
 
 /// The fuzzer: a page-out and a page-in that nobody waits for.
