@@ -87,7 +87,7 @@ def main() -> None:
     parser.add_argument("--spill")
     parser.add_argument("--link")
     parser.add_argument("--shares", type=int, nargs="+", default=[75, 50, 33, 25])
-    parser.add_argument("--only", nargs="+", default=list(CASES))
+    parser.add_argument("--only", nargs="+", choices=list(CASES), default=list(CASES))
     parser.add_argument("--json")
     options = parser.parse_args()
     torch.set_num_threads(1)

@@ -140,7 +140,7 @@ def measure(case: str, budget: int) -> dict:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--shares", type=int, nargs="+", default=[50, 25])
-    parser.add_argument("--only", nargs="+", default=list(LARGE_CASES))
+    parser.add_argument("--only", nargs="+", choices=list(LARGE_CASES), default=list(LARGE_CASES))
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--swap", default="/var/tmp", help="where the swap file goes; a file system that takes one")
     parser.add_argument("--json")
