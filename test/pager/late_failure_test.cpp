@@ -9,12 +9,16 @@ using namespace base;
 
 class LateFailureTest : public AdvancingTest {
  protected:
-  /// Nobody else reaps it: transfer threads do that where a plan is followed.
-  void fail_to_page_out(Block& block) {
+  /// It is under way until it is no longer held, and will fail.
+  void begin_failing_page_out(Block& block) {
     told_.holds = told_.fails = true;
     script_.at_end = {{Kind::kPageOut, &block}};
     run_op(&block);
     ASSERT_TRUE(comes_to([&] { return told_.begun == 1; }));
+  }
+  /// Nobody else reaps it: transfer threads do that where a plan is followed.
+  void fail_to_page_out(Block& block) {
+    begin_failing_page_out(block);
     pager_.follow(nullptr);
     told_.holds = false;
     ASSERT_TRUE(comes_to([&] { return told_.failed == 1; }));
@@ -57,10 +61,7 @@ TEST_F(LateFailureTest, OfAPageOutIsNoReasonToRefuseAnOp) {
 TEST_F(LateFailureTest, OfAPageOutIsNoReasonToRefuseTheOpThatAwaitsIt) {
   start_following(room_for(2));
   Block& out = make(kBlock, 1);
-  told_.holds = told_.fails = true;
-  script_.at_end = {{Kind::kPageOut, &out}};
-  run_op(&out);
-  ASSERT_TRUE(comes_to([&] { return told_.begun == 1; }));
+  begin_failing_page_out(out);
   script_.at_begin = {{.kind = Kind::kAwait, .block = &out, .number = out.number}};
   told_.holds = false;
   EXPECT_NO_THROW(run_op());
