@@ -151,6 +151,39 @@ TEST_F(AdvancingTest, WaitingForACopyThatPageInsAwaitedForgetsNothingOfALaterPag
   EXPECT_EQ(counts().ops_as_planned, 1u) << "that is awaited later";
 }
 
+TEST_F(AdvancingTest, ThePlanHasWhatItPagesOutBeforeItHasComeUntilItAwaitsIt) {
+  start_following(room_for(1));
+  Block& in = make(kBlock, 1);
+  pager_.page_out_all();
+  make(kBlock, 2);  // no room is left
+  script_.at_begin = {{Kind::kPageIn, &in}, {Kind::kPageIn, &in}};
+  script_.at_end = {{Kind::kPageOut, &in}};
+  script_.planned = kBlock + kBlock;
+  run_op();
+  run_op();
+  EXPECT_EQ(counts().ops_as_planned, 2u);
+  script_.at_begin = {{.kind = Kind::kAwait, .block = &in, .number = in.number}};
+  script_.planned = kBlock;
+  run_op();
+  EXPECT_EQ(counts().ops_as_planned, 3u);
+  EXPECT_TRUE(in.is_absent());
+}
+
+TEST_F(AdvancingTest, WhatIsAwaitedTwiceInTheQueueLeavesOnce) {
+  start_following(room_for(4));
+  Block& out = make(kBlock, 1);
+  make(kBlock, 2);
+  told_.holds = true;
+  script_.at_end = {{Kind::kPageOut, &out}};
+  run_op(&out);
+  const Action await{.kind = Kind::kAwaitQueued, .block = &out, .number = out.number};
+  script_.at_begin = {await, await};
+  script_.planned = kBlock;
+  run_op();
+  told_.holds = false;
+  EXPECT_EQ(counts().ops_as_planned, 1u);
+}
+
 TEST_F(AdvancingTest, WhatAnotherSourcePagedOutIsNotThisOnes) {
   start_following(room_for(4));
   Block& out = make(kBlock, 1);

@@ -149,7 +149,9 @@ TEST_F(PlacesTest, PagesOutWhatAWindowFindsAndThePlanHasBelow) {
     places_.died(*made_);
     return actions;
   };
-  EXPECT_EQ(run_window(), leaves);
+  std::vector<Action> first = leaves;
+  for (const Action& action : brings(*old_, 96u << 10)) first.push_back(action);
+  EXPECT_EQ(run_window(), first);
   rare->word = kAbsent;
   EXPECT_EQ(run_window(), std::vector<Action>());
   rare->arriving = true;  // for an op that used another
@@ -180,9 +182,11 @@ TEST_F(PlacesTest, PagesInWhatTakesThePlaceOfAStorageThatDied) {
   run_use();
   places_.died(*old_);
   made_->word = kAbsent;
+  // It takes over, and is to be there when a window begins; the pager does it once.
   EXPECT_EQ(
       begin("make", {kPart}),
-      (std::vector<Action>{{.kind = Kind::kPageIn, .block = made_.get(), .offset = 96u << 10, .may_be_dirty = true}}));
+      (std::vector<Action>{{.kind = Kind::kPageIn, .block = made_.get(), .offset = 96u << 10, .may_be_dirty = true},
+                           {.kind = Kind::kPageIn, .block = made_.get(), .offset = 96u << 10}}));
 }
 
 }  // namespace

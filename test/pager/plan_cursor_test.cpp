@@ -116,7 +116,7 @@ class PlanCursorTest : public testing::Test {
 };
 
 TEST_F(PlanCursorTest, TurnsRowsIntoActionsAtTheirOps) {
-  EXPECT_EQ(begin("a", {kWeightSize}), std::vector<Action>());
+  EXPECT_EQ(begin("a", {kWeightSize}), brings(weight_, 0, true));
   make(first_);
   EXPECT_EQ(end(), (std::vector<Action>{{Kind::kPageOut, &weight_}, {Kind::kPageOut, &first_}}));
   EXPECT_EQ(begin("b"), (std::vector<Action>{{Kind::kAwait, &weight_}, {Kind::kAwait, &first_}}));

@@ -2,9 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
+
+#include "sized_block.h"
 
 namespace tensorpager::pager {
 namespace {
@@ -72,6 +75,15 @@ std::vector<Action> begin_window(PlanSwitch& plans) {
   return actions;
 }
 
+/// The row of a storage that is always resident.
+plan::Row stays() {
+  return {.storage = plan::StorageId{0},
+          .bytes = 64_KiB,
+          .end = 1,
+          .fill = plan::Fill::kBoundary,
+          .leave = plan::Leave::kBoundary};
+}
+
 TEST(PlanSwitchStrangers, LeaveOnceTheyWereNotUsedForAWindow) {
   PlanSwitch plans({class_of("a")});
   Block idle, used, dead;
@@ -90,18 +102,35 @@ TEST(PlanSwitchStrangers, LeaveOnceTheyWereNotUsedForAWindow) {
 
 TEST(PlanSwitchStrangers, AreNoneOnceAPlanKnowsThem) {
   const trace::Trace trace{.storages = {{.bytes = 64_KiB, .entry = true}}, .ops = {{.name = "a"}}};
-  const plan::Plan plan{.budget = 1_MiB,
-                        .ops = 1,
-                        .rows = {{.storage = plan::StorageId{0},
-                                  .bytes = 64_KiB,
-                                  .end = 1,
-                                  .fill = plan::Fill::kBoundary,
-                                  .leave = plan::Leave::kBoundary}}};
+  const plan::Plan plan{.budget = 1_MiB, .ops = 1, .rows = {stays()}};
   PlanSwitch plans({std::make_shared<const plan::Agenda>(trace, plan)});
   Block weight;
   plans.created(weight);
   plans.cursor(0).bind(plan::StorageId{0}, weight);
+  begin_window(plans);
   for (int window = 0; window < 3; ++window) EXPECT_TRUE(begin_window(plans).empty());
+}
+
+// A model that was made anew; of the old one somebody holds a weight while it is to leave.
+TEST(PlanSwitchStrangers, AreBlocksInWhosePlaceOthersCame) {
+  const trace::Trace trace{.storages = {{.bytes = 64_KiB, .entry = true}},
+                           .ops = {{.name = "a", .reads = {plan::StorageId{0}}}}};
+  const plan::Plan plan{.budget = 1_MiB, .ops = 1, .rows = {stays()}};
+  PlanSwitch plans({std::make_shared<const plan::Agenda>(trace, plan)});
+  const auto old = block_of(64_KiB), renewed = block_of(64_KiB);
+  const auto leaves = [&](Block* used) {
+    std::vector<Action> actions;
+    EXPECT_TRUE(plans.begin_op(plans.cursor(0).agenda().signature(0), std::vector<Block*>{used}, actions));
+    std::vector<Action> at_end;
+    plans.end_op(at_end);
+    return std::ranges::count(actions, Action{Action::Kind::kPageOut, old.get()});
+  };
+  plans.cursor(0).bind(plan::StorageId{0}, *old);
+  EXPECT_EQ(leaves(old.get()), 0);
+  EXPECT_EQ(leaves(renewed.get()), 1);
+  EXPECT_EQ(leaves(renewed.get()), 1) << "it is there still";
+  old->word = kAbsent;
+  EXPECT_EQ(leaves(renewed.get()), 0);
 }
 
 }  // namespace

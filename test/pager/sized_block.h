@@ -2,7 +2,9 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
+#include "tensorpager/pager/action_source.h"
 #include "tensorpager/pager/block.h"
 
 namespace tensorpager::pager {
@@ -15,6 +17,13 @@ inline std::unique_ptr<Block> block_of(base::Bytes size) {
   auto block = std::make_unique<Block>();
   block->size = block->charged = size;
   return block;
+}
+
+/// What is asked for so that a block is resident and at its place, wherever it is.
+inline std::vector<Action> brings(Block& block, std::uint64_t offset, bool may_be_dirty = false) {
+  return {{Action::Kind::kMove, &block, offset},
+          {Action::Kind::kClearAndMove, &block, offset},
+          {.kind = Action::Kind::kPageIn, .block = &block, .offset = offset, .may_be_dirty = may_be_dirty}};
 }
 
 }  // namespace tensorpager::pager

@@ -1,6 +1,6 @@
 """How each program follows the plans that a session makes of it at half of its need: a table. `followed` and `as planned` are shares of all ops since a plan came
-in force, of which the first windows find blocks elsewhere; `in a row`: so many windows, one after the other, had at every op just the bytes resident that were
-planned.
+in force. `windows`: those of which each op was the expected one, and used and held just the blocks that the plan knows; `whole`: of those, how many had at every op
+just the bytes resident that were planned.
 
 .venv/bin/python test/programs/following.py [--binding rebinding] [--only gpt unet] [--json out/following_programs.json]
 """
@@ -45,14 +45,14 @@ def main() -> None:
     options = parser.parse_args()
     print(f"measured, {options.binding} binding: {STEPS} steps of each program")
     print(
-        f"{'program':<22}{'budget MiB':>11}{'plans':>7}{'window':>8}{'followed':>10}{'as planned':>12}{'in a row':>10}{'bits':>8}"
+        f"{'program':<22}{'budget MiB':>11}{'plans':>7}{'window':>8}{'followed':>10}{'as planned':>12}{'windows':>9}{'whole':>7}{'bits':>8}"
     )
     rows = {}
     for program in options.only:
         row = rows[program] = follow(program, options.binding)
         print(
             f"{program:<22}{row['budget_bytes'] / MIB:>11.1f}{row['plans']:>7}{row['window_ops']:>8}{row['followed_share']:>10.1%}"
-            f"{row['as_planned']:>12.1%}{row['most_ops_as_planned_in_a_row'] / max(1, row['window_ops']):>10.1f}{'equal' if row['bits'] else 'differ':>8}",
+            f"{row['as_planned']:>12.1%}{row['followed_windows']:>9}{row['windows_as_planned']:>7}{'equal' if row['bits'] else 'differ':>8}",
             flush=True,
         )
     if options.json:

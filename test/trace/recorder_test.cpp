@@ -73,6 +73,25 @@ TEST(Recorder, AddsWhatTheProgramDoesBetweenTwoOpsToTheFirst) {
 // first   |--------|
 // second      |--------|      the largest sum is that of first and second
 // third                  |--|
+TEST(Recorder, SaysWhereBetweenTemporariesAnOpMakesWhatStays) {
+  Events events;
+  events.born();
+  const auto op = events.begin("conv");
+  const auto scratch = events.born(op);
+  const auto first = events.born(op);
+  events.recorder.block_died(op, scratch);
+  const auto packed = events.born(op);
+  const auto second = events.born(op);
+  events.recorder.block_died(op, packed);
+  events.end(op);
+  const Stream stream = events.recorder.stream();
+  EXPECT_EQ(stream.ops[0].made, std::vector<std::uint32_t>{0}) << "what is born outside ops has an op of its own";
+  ASSERT_EQ(stream.ops[1].births.size(), 2u);
+  EXPECT_EQ(stream.storages[stream.ops[1].births[0]].block, first);
+  EXPECT_EQ(stream.storages[stream.ops[1].births[1]].block, second);
+  EXPECT_EQ(stream.ops[1].made, (std::vector<std::uint32_t>{1, 3}));
+}
+
 TEST(Recorder, GivesTemporariesAsTheirLargestSum) {
   Events events;
   const auto op = events.begin("convolution");

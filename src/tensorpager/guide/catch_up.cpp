@@ -11,6 +11,17 @@ namespace tensorpager::guide {
 using base::Bytes;
 using trace::StorageId;
 
+namespace {
+
+/// In which order its ops made blocks, if that is known still.
+void tell_last_window(pager::PlanCursor& cursor, const ClassLesson& one, const trace::Stream& stream) {
+  const std::uint32_t ops = one.agenda->ops();
+  if (one.end < stream.first + ops) return;
+  for (std::uint32_t op = 0; op < ops; ++op) cursor.expect_made(op, stream.ops[one.end - ops - stream.first + op].made);
+}
+
+}  // namespace
+
 bool catch_up(pager::PlanSwitch& follower, const Lesson& lesson, const trace::Stream& stream,
               const std::unordered_map<std::uint64_t, pager::Block*>& blocks) {
   const auto newest = std::ranges::max_element(lesson.classes, {}, &ClassLesson::end);
@@ -35,19 +46,27 @@ bool catch_up(pager::PlanSwitch& follower, const Lesson& lesson, const trace::St
       if (is_known) follower.cursor(c).bind(id, block_of(one.blocks[i], one.agenda->storage_size(id)));
     }
   }
+  for (std::size_t c = 0; c < lesson.classes.size(); ++c)
+    tell_last_window(follower.cursor(c), lesson.classes[c], stream);
   follower.start_after(static_cast<std::size_t>(newest - lesson.classes.begin()));
 
   std::vector<pager::Action> actions;  // of what is over
   for (std::size_t at = newest->end - stream.first; at < stream.ops.size(); ++at) {
     const trace::StreamOp& op = stream.ops[at];
     const bool is_expected = follower.begin_op(signature_of(stream, op), {}, actions);
-    for (const std::size_t i : op.births)
-      follower.created(block_of(stream.storages[i].block, stream.storages[i].bytes));
-    if (op.temporary > Bytes(0)) {
-      pager::Block temporary;
+    pager::Block temporary;
+    std::uint32_t made = 0;
+    const auto make_temporary = [&] {
       follower.created(temporary);
       follower.died(temporary);
+      ++made;
+    };
+    for (std::size_t k = 0; k < op.births.size(); ++k, ++made) {
+      while (made < op.made[k]) make_temporary();
+      const trace::StreamStorage& born = stream.storages[op.births[k]];
+      follower.created(block_of(born.block, born.bytes));
     }
+    if (made == 0 && op.temporary > Bytes(0)) make_temporary();
     if (is_expected) follower.end_op(actions);
     for (const std::size_t i : op.deaths) follower.died(block_of(stream.storages[i].block, stream.storages[i].bytes));
   }

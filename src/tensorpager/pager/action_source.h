@@ -25,7 +25,8 @@ struct Action {
     kAwaitCopy,    // as kAwait, of what page-ins have awaited already: it is charged no longer
     kPageIn,       // submitted, in this order
     kNeed,         // compute waits until the block has come
-    kMove,         // resident, and to be elsewhere, if the binding places blocks
+    kMove,         // resident, and to be elsewhere, if the binding places blocks and nothing is there
+    kClearAndMove,  // the same; what is there leaves
   };
   Kind kind;
   Block* block;
@@ -72,6 +73,8 @@ class ActionSource {
   /// When it ends, and what it made for itself is gone.
   virtual std::optional<base::Bytes> planned_at_end() const = 0;
 
+  /// Whether the op that was told last ended a window of which each op was the one that was expected: its ops. Else 0.
+  virtual std::uint32_t followed_window() const = 0;
   virtual std::uint64_t followed_ops() const = 0;
   virtual std::uint64_t misses() const = 0;  // ops other than expected
 };

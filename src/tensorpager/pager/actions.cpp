@@ -12,13 +12,17 @@ void Pager::execute(const Action& action) {
   Block& block = *action.block;  // dead, perhaps, where it is awaited
   switch (action.kind) {
     case Action::Kind::kPageOut:
-    case Action::Kind::kDrop:
+    case Action::Kind::kDrop: {
+      const bool is_awaited = action.kind == Action::Kind::kPageOut;
+      const bool was_to_come = is_queued(block) || block.arriving;
       forget_page_ins(block);              // an op that needed it was faster
       if (block.arriving) abandon(block);  // the op that it was for used another
+      if (was_to_come && is_awaited && !block.is_charged()) left_early_.push_back({block.number, block.charged});
       if (!take_away(block)) return;
-      block.is_awaited = action.kind == Action::Kind::kPageOut;
+      block.is_awaited = is_awaited;
       if (!block.copying && finish(block)) note_left_early(block);
       return;
+    }
     case Action::Kind::kAwait:
       forget_left_early(action.number);
       if (Block* leaving = find_leaving(action.number)) finish(*leaving);
@@ -26,7 +30,7 @@ void Pager::execute(const Action& action) {
     case Action::Kind::kAwaitQueued:
       forget_left_early(action.number);
       if (Block* leaving = find_leaving(action.number)) leaving->is_awaited = false;
-      page_ins_.push_back(action);
+      if (!is_awaited_in_queue(action.number)) page_ins_.push_back(action);
       return;
     case Action::Kind::kAwaitCopy:
       if (Block* leaving = find_leaving(action.number); leaving != nullptr && !leaving->is_awaited)
@@ -35,11 +39,15 @@ void Pager::execute(const Action& action) {
         await_handed_over(action.number);
       return;
     case Action::Kind::kPageIn:
+      if (is_queued(block)) return;
       page_ins_.push_back(action);
       submit_page_ins();  // before compute waits for anything else
       return;
     case Action::Kind::kMove:
       move(block, action.offset);
+      return;
+    case Action::Kind::kClearAndMove:
+      clear_and_move(block, action.offset);
       return;
     case Action::Kind::kNeed:
       if (block.arriving) finish_page_in(block, Access::kRead);
@@ -118,17 +126,39 @@ bool Pager::move(Block& block, std::uint64_t offset) {
 void Pager::move_into_place(std::span<Block* const> touched) {
   for (Block* block : touched) {
     const auto place = source_->place_of(*block);
-    if (!place || move(*block, *place) || !binding_.can_clear({*place, block->charged})) continue;
-    const Wanted wanted{.bytes = block->charged, .keep_whole = {}, .at = place};
-    const auto in_the_way = binding_.in_the_way(wanted, clock_.load(std::memory_order_relaxed));
     try {
-      for (Block* other : in_the_way.value())
-        if (other != block) page_out(*other);
-      move(*block, *place);
+      if (place) clear_and_move(*block, *place);
     } catch (const std::exception&) {
       ++counts_.failed_actions;
     }
   }
+}
+
+/// What leaves for it and is to be resident elsewhere comes back there. Throws IoError.
+void Pager::clear_and_move(Block& block, std::uint64_t offset) {
+  if (move(block, offset) || !binding_.can_clear({offset, block.charged})) return;
+  const Wanted wanted{.bytes = block.charged, .keep_whole = {}, .at = offset};
+  const auto in_the_way = binding_.in_the_way(wanted, clock_.load(std::memory_order_relaxed));
+  for (Block* other : in_the_way.value()) {
+    if (other == &block || !page_out(*other)) continue;
+    const auto place = source_->place_of(*other);
+    if (place && !is_queued(*other))
+      page_ins_.push_back({.kind = Action::Kind::kPageIn, .block = other, .offset = *place});
+  }
+  move(block, offset);
+}
+
+/// Its page-in is to be submitted yet.
+bool Pager::is_queued(const Block& block) const {
+  return std::ranges::any_of(
+      page_ins_, [&](const Action& action) { return action.block == &block && action.kind == Action::Kind::kPageIn; });
+}
+
+/// Page-ins that come before it in the queue do not concern that block: its page-out took them away.
+bool Pager::is_awaited_in_queue(std::uint64_t number) const {
+  return std::ranges::any_of(page_ins_, [&](const Action& action) {
+    return action.kind == Action::Kind::kAwaitQueued && action.number == number;
+  });
 }
 
 /// Those not submitted yet.

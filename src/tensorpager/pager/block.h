@@ -61,6 +61,7 @@ struct Block {
   bool is_charged() const { return !is_absent() || arriving; }
   bool is_clean() const { return (state() & kClean) != 0; }
   bool is_pinned() const { return (state() & (kPinMask | kExportMask | kUnclaimed)) != 0; }
+  bool is_exported() const { return (state() & kExportMask) != 0; }
   bool is_evictable() const { return !leaving && !is_pinned(); }
 };
 

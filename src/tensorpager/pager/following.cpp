@@ -26,6 +26,10 @@ void Pager::follow(ActionSource* source, const Prepare& prepare) {
   left_early_.clear();
   for (Block* leaving : leaving_) leaving->is_awaited = false;  // by this source it never will be
   copies_of_handed_over_.clear();
+  if (source != nullptr) {
+    for (Block* leaving : leaving_)
+      page_ins_.push_back({.kind = Action::Kind::kAwaitQueued, .block = leaving, .number = leaving->number});
+  }
   binding_.keep_for_plans(source != nullptr ? source->planned_space() : base::Bytes(0));
   is_followed_.store(source != nullptr, std::memory_order_relaxed);
 }
@@ -76,6 +80,10 @@ void Pager::tell_end() noexcept {
   counts_.most_ops_as_planned_in_a_row = std::max(counts_.most_ops_as_planned_in_a_row, as_planned_in_a_row_);
   actions_.clear();
   source_->end_op(actions_);
+  if (const std::uint32_t ops = source_->followed_window(); ops > 0) {
+    ++counts_.followed_windows;
+    counts_.windows_as_planned += as_planned_in_a_row_ >= ops ? 1 : 0;
+  }
   execute_all(actions_);
   submit_page_ins();
 }
@@ -88,8 +96,8 @@ base::Bytes Pager::resident_by_plan() const noexcept {
     if (action.kind == Action::Kind::kPageIn) {
       const bool is_twice = action.block->leaving;
       if (is_twice || !action.block->is_charged()) bytes += action.block->charged;
-    } else if (const Block* const leaving = find_leaving(action.number)) {
-      bytes -= leaving->charged;
+    } else if (const Block* const leaving = find_leaving(action.number); leaving != nullptr && !leaving->is_awaited) {
+      bytes -= leaving->charged;  // else it came back since, and leaves once more
     }
   }
   return bytes;
@@ -120,10 +128,7 @@ Wanted Pager::place_for(const Block& block, base::Bytes keep_whole) const {
 
 /// It is to leave before the plan awaits that.
 void Pager::note_left_early(const Block& block) {
-  const bool is_awaited_already = std::ranges::any_of(page_ins_, [&](const Action& action) {
-    return action.kind == Action::Kind::kAwaitQueued && action.number == block.number;
-  });
-  if (block.is_awaited && !is_awaited_already) left_early_.push_back({block.number, block.charged});
+  if (block.is_awaited) left_early_.push_back({block.number, block.charged});
 }
 
 void Pager::forget_left_early(std::uint64_t number) {

@@ -281,6 +281,9 @@ class Pager {
   std::size_t page_ins_until(std::span<Block* const> touched) const;
   bool move(Block& block, std::uint64_t offset);
   void move_into_place(std::span<Block* const> touched);
+  void clear_and_move(Block& block, std::uint64_t offset);
+  bool is_queued(const Block& block) const;
+  bool is_awaited_in_queue(std::uint64_t number) const;
   void forget_page_ins(const Block& block) noexcept;
   bool has_place(const Wanted& wanted);
   bool births_have_places();

@@ -10,29 +10,26 @@ using plan::Fill;
 using plan::Leave;
 using plan::OpSignature;
 using plan::Row;
-using plan::StorageId;
 using trace::index;
 
 PlanCursor::PlanCursor(std::shared_ptr<const plan::Agenda> agenda)
     : agenda_(std::move(agenda)),
       blocks_(agenda_->storages()),
       done_by_need_(agenda_->ops() + 1),
-      places_(agenda_->ops()) {
-  for (std::uint32_t i = 0; i < blocks_.size(); ++i)
-    if (agenda_->is_entry(StorageId{i}) && !is_resident_now(StorageId{i})) below_at_begin_.push_back(StorageId{i});
-}
+      places_(agenda_->ops()) {}
 
 void PlanCursor::begin_here() {
   forget_until(forgotten_ + page_outs_.size());
-  before_ = Agenda::Before::kOther;
   windows_ = followed_ = misses_ = 0;
-  is_new_ = true;
+  is_elsewhere_ = true;
+  is_whole_ = false;
 }
 
 bool PlanCursor::begin_op(const OpSignature& op, std::span<Block* const> touched, std::vector<Action>& actions) {
   take_over(actions);
   note_recent(op);
   placed_.clear();
+  replaced_.clear();
   temporaries_.clear();
   in_op_ = is_in_likely_ = false;
   made_ = 0;
@@ -55,36 +52,21 @@ bool PlanCursor::begin_op(const OpSignature& op, std::span<Block* const> touched
   } else if (op.sizes != expected.sizes) {
     ++misses_;
   }
+  if (position_ == 0) is_whole_ = true;
+  if (op.sizes != agenda_->signature(position_).sizes) is_whole_ = false;
   forget_likely();
   match_arguments(touched);
   if (op == agenda_->signature(position_)) replace_arguments(touched, actions);
+  if (is_whole_ && uses_others(touched)) note_disturbed();
   is_provisional_ = !touches;
   in_op_ = true;
-  if (std::exchange(is_new_, false) || position_ == 0) leave_what_is_below(actions);
   if (touches) missed_.reset();
+  if (is_elsewhere_ || (position_ == 0 && is_disturbed_))
+    begin_elsewhere(actions);
+  else if (position_ == 0)
+    bring_about(actions, false);
   begin_rows(actions);
   return true;
-}
-
-/// On demand more may have stayed than the plan has resident; and ops of no plan may have used what no window uses: an
-/// optimizer's state, say, that is saved.
-void PlanCursor::leave_what_is_below(std::vector<Action>& actions) {
-  const auto leave = [&](StorageId id) {
-    Block* const block = blocks_[index(id)];
-    if (block != nullptr && block->is_charged() && !block->leaving) page_out_for_good(*block, actions);
-  };
-  if (position_ == 0) {
-    std::ranges::for_each(below_at_begin_, leave);
-  } else {
-    for (std::uint32_t i = 0; i < blocks_.size(); ++i)
-      if (!is_resident_now(StorageId{i})) leave(StorageId{i});
-  }
-}
-
-bool PlanCursor::is_resident_now(StorageId storage) const {
-  return std::ranges::any_of(agenda_->rows_of(storage), [&](std::uint32_t i) {
-    return agenda_->row(i).begin <= position_ && position_ < agenda_->row(i).end;
-  });
 }
 
 void PlanCursor::begin_rows(std::vector<Action>& actions, std::optional<std::uint32_t> skipping_to) {
@@ -137,10 +119,14 @@ void PlanCursor::forget_until(std::uint64_t count) {
 void PlanCursor::end_op(std::vector<Action>& actions) {
   const bool is_plans = !is_another();
   in_op_ = false;
+  followed_window_ = 0;
   if (!is_plans) return;
   missed_.reset();
   ++followed_;
-  if (!match_births(position_)) ++misses_;
+  if (!match_births(position_)) {
+    ++misses_;
+    note_disturbed();
+  }
   born_.clear();
   forget_until(done_by_need_[position_]);
   end_rows(actions);
@@ -148,6 +134,7 @@ void PlanCursor::end_op(std::vector<Action>& actions) {
 
 void PlanCursor::enter(std::uint32_t op, const PlanCursor& from) {
   position_ = op;
+  is_whole_ = from.is_whole_;
   for (std::uint32_t at = 0; at < op; ++at) {
     const auto births = agenda_->births(at), others = from.agenda_->births(at);
     for (std::size_t k = 0; k < std::min(births.size(), others.size()); ++k)
@@ -159,10 +146,9 @@ void PlanCursor::enter(std::uint32_t op, const PlanCursor& from) {
 void PlanCursor::leave(std::vector<Action>& actions) {
   position_ = 0;
   in_op_ = false;
-  const std::uint64_t count = forgotten_ + page_outs_.size();
-  queue_until(count, actions);
-  forget_until(count);
-  before_ = Agenda::Before::kOther;
+  is_whole_ = false;
+  is_elsewhere_ = true;
+  await_all_queued(actions);
   lost_.clear();
   missed_.reset();
   silent_.reset();
@@ -186,6 +172,7 @@ void PlanCursor::end_rows(std::vector<Action>& actions) {
     if (row.leave != Leave::kPageOut && row.leave != Leave::kDrop) continue;
     Block* block = blocks_[index(row.storage)];
     const bool is_awaited = row.leave == Leave::kPageOut;
+    if (block != nullptr && block->is_exported()) note_disturbed();  // it stays
     if (block != nullptr) actions.push_back({is_awaited ? Action::Kind::kPageOut : Action::Kind::kDrop, block});
     if (is_awaited) page_outs_.push_back({i, windows_, block, block != nullptr ? block->number : 0});
   }
@@ -195,7 +182,8 @@ void PlanCursor::end_rows(std::vector<Action>& actions) {
   forget_until(done_by_need_.back());
   position_ = 0;
   ++windows_;
-  before_ = Agenda::Before::kSame;
+  if (is_whole_) followed_window_ = agenda_->ops();
+  std::erase_if(not_under_way_, [&](const NotUnderWay& one) { return one.until <= ops_so_far(); });
   // Each is awaited within a window, but where ops were left out.
   while (!page_outs_.empty() && page_outs_.front().window + 2 < windows_) {
     queue_until(forgotten_ + 1, actions);

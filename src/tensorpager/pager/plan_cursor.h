@@ -34,6 +34,8 @@ class PlanCursor final : public ActionSource {
 
   /// A storage that is alive between windows is this block. Before the first op, or with the pager's lock held.
   void bind(plan::StorageId storage, Block& block);
+  /// The places of the op's births among all that it makes, temporaries too: known else from when it has run.
+  void expect_made(std::uint32_t op, std::vector<std::uint32_t> places);
   /// What was told so far had happened before: nothing of it is counted, and no transfer is under way.
   void begin_here();
   Block* block_of(plan::StorageId storage) const { return blocks_[trace::index(storage)]; }
@@ -50,11 +52,12 @@ class PlanCursor final : public ActionSource {
   base::Bytes planned_space() const override { return agenda_->plan().top(); }
   std::optional<std::uint64_t> next_use(const Block& block) const override;
   std::optional<base::Bytes> planned_at_begin() const override {
-    return in_op_ ? agenda_->planned_at_begin(position_, before_) : std::nullopt;
+    return in_op_ ? less_not_under_way(agenda_->planned_at_begin(position_)) : std::nullopt;
   }
   std::optional<base::Bytes> planned_at_end() const override {
-    return in_op_ && !is_another() ? agenda_->planned_at_end(position_, before_) : std::nullopt;
+    return in_op_ && !is_another() ? less_not_under_way(agenda_->planned_at_end(position_)) : std::nullopt;
   }
+  std::uint32_t followed_window() const override { return followed_window_; }
   std::uint64_t followed_ops() const override { return followed_; }
   std::uint64_t misses() const override { return misses_; }
 
@@ -66,6 +69,13 @@ class PlanCursor final : public ActionSource {
   void enter(std::uint32_t op, const PlanCursor& from);
   /// The window is another plan's after all, or there will be none. What still leaves does so before page-ins to come.
   void leave(std::vector<Action>& actions);
+  /// The window under way is not what the plan has: when the next begins all is brought to where that has it.
+  void note_disturbed() {
+    is_whole_ = false;
+    is_disturbed_ = true;
+  }
+  /// Blocks that were storages of the plan until the op that was told last, and no longer are.
+  const std::vector<Block*>& replaced() const { return replaced_; }
   std::uint32_t position() const { return position_; }  // the op that is expected, or under way
   std::uint64_t windows() const { return windows_; }    // that ended
 
@@ -85,8 +95,13 @@ class PlanCursor final : public ActionSource {
   std::size_t matching_before(std::uint32_t at) const;
   void skip_to(std::uint32_t op, std::vector<Action>& actions);
   void begin_rows(std::vector<Action>& actions, std::optional<std::uint32_t> skipping_to = std::nullopt);
-  bool is_resident_now(plan::StorageId storage) const;
-  void leave_what_is_below(std::vector<Action>& actions);
+  void begin_elsewhere(std::vector<Action>& actions);
+  void bring_about(std::vector<Action>& actions, bool elsewhere);
+  void put_below(Block& block, std::vector<Action>& actions);
+  const plan::Row* row_now(plan::StorageId storage) const;
+  void await_all_queued(std::vector<Action>& actions);
+  std::optional<base::Bytes> less_not_under_way(std::optional<base::Bytes> planned) const;
+  std::uint64_t ops_so_far() const { return windows_ * agenda_->ops() + position_; }
   std::optional<plan::StorageId> next_birth(base::Bytes size);
   std::optional<std::uint64_t> place_of_temporary(base::Bytes charged);
   std::optional<std::uint64_t> gap_in_row(base::Bytes charged) const;
@@ -102,6 +117,7 @@ class PlanCursor final : public ActionSource {
   bool match_births(std::uint32_t op);
   void match_arguments(std::span<Block* const> touched);
   void replace_arguments(std::span<Block* const> touched, std::vector<Action>& actions);
+  bool uses_others(std::span<Block* const> touched) const;
   void adopt_entries(const PlanCursor& from);
   void adopt_entry(plan::StorageId id, const PlanCursor& from, bool by_identity);
   void take_over(std::vector<Action>& actions);
@@ -115,10 +131,9 @@ class PlanCursor final : public ActionSource {
   std::shared_ptr<const plan::Agenda> agenda_;
   std::vector<Block*> blocks_;  // by storage; null where it is not known
   std::unordered_map<const Block*, plan::StorageId> storages_;
-  std::vector<plan::StorageId> below_at_begin_;  // of what is alive between windows, what is absent then
-  std::deque<PageOut> page_outs_;                // not known to be done by compute, oldest first
-  std::uint64_t forgotten_ = 0;                  // before those
-  std::uint64_t queued_ = 0;  // how many of all, forgotten ones too, the queue of page-ins was told to await
+  std::deque<PageOut> page_outs_;  // not known to be done by compute, oldest first
+  std::uint64_t forgotten_ = 0;    // before those
+  std::uint64_t queued_ = 0;       // how many of all, forgotten ones too, the queue of page-ins was told to await
   /// By need: how many are done once compute has waited for the page-ins needed there.
   std::vector<std::uint64_t> done_by_need_;
   struct Birth {
@@ -137,6 +152,7 @@ class PlanCursor final : public ActionSource {
     std::uint64_t begin, end;
   };
   std::vector<Temporary> temporaries_;       // by begin
+  std::vector<Block*> replaced_;             // by others, when the op began
   std::vector<plan::StorageId> lost_;        // since the last op began: their blocks died, the trace has them alive
   std::optional<plan::OpSignature> missed_;  // the op before, if it was not expected
   std::deque<plan::OpSignature> recent_;     // the last ones that touched something, newest first
@@ -144,12 +160,22 @@ class PlanCursor final : public ActionSource {
   std::optional<std::uint32_t> likely_;
   bool is_in_likely_ = false;                // it is under way
   std::optional<plan::OpSignature> silent_;  // an op that may be none of the plan: it has made nothing so far
-  plan::Agenda::Before before_ = plan::Agenda::Before::kOther;
+  /// Page-outs that the plan has under way and that were not submitted, as their ops were none of its. `until`:
+  /// by `ops_so_far`.
+  struct NotUnderWay {
+    base::Bytes bytes;
+    std::uint64_t until;
+  };
+  std::vector<NotUnderWay> not_under_way_;
   std::uint32_t position_ = 0;
   std::uint64_t windows_ = 0;
   std::uint64_t followed_ = 0;
   std::uint64_t misses_ = 0;
-  bool is_new_ = true;  // no op was told yet
+  /// This window so far, or the last one: each op was the expected one, and used and held what the plan knows.
+  bool is_whole_ = false;
+  std::uint32_t followed_window_ = 0;
+  bool is_elsewhere_ = true;   // what came before was none of this plan, or of another part of it
+  bool is_disturbed_ = false;  // by what is not of the plan, since it last began elsewhere
   bool in_op_ = false;
   bool is_provisional_ = false;  // the op under way has touched nothing, and should make something
 };

@@ -22,6 +22,7 @@ constexpr std::size_t kRecent = 16;
 
 void PlanCursor::miss(const OpSignature& op, std::span<Block* const> touched) {
   ++misses_;
+  note_disturbed();
   missed_ = op;
   forget_likely();
   likely_ = find_by_arguments(op, touched);
@@ -95,6 +96,7 @@ void PlanCursor::note_recent(const OpSignature& op) {
 }
 
 void PlanCursor::skip_to(std::uint32_t op, std::vector<Action>& actions) {
+  note_disturbed();
   while (position_ != op) {
     begin_rows(actions, op);
     end_rows(actions);

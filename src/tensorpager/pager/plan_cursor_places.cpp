@@ -11,6 +11,10 @@ using plan::Fill;
 using plan::Row;
 using plan::StorageId;
 
+void PlanCursor::expect_made(std::uint32_t op, std::vector<std::uint32_t> places) {
+  if (places.size() == agenda_->births(op).size()) places_[op] = std::move(places);
+}
+
 std::optional<std::uint64_t> PlanCursor::place_of_birth(base::Bytes size, base::Bytes charged) {
   if (!in_op_) return std::nullopt;
   std::erase_if(temporaries_, [](const Temporary& one) { return one.block == nullptr; });  // was not made after all

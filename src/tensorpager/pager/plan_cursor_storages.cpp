@@ -15,14 +15,17 @@ void PlanCursor::bind(StorageId storage, Block& block) {
   storages_[&block] = storage;
 }
 
-/// Storages without a block are blocks without a storage, where they have their sizes.
+/// Storages without a block are blocks without a storage, where they have their sizes. Where they were until now is not
+/// where the plan has them.
 void PlanCursor::match_arguments(std::span<Block* const> touched) {
   for (const StorageId id : agenda_->arguments(position_)) {
     if (blocks_[index(id)] != nullptr) continue;
     const auto found = std::ranges::find_if(touched, [&](const Block* block) {
       return block->size == agenda_->storage_size(id) && !storages_.contains(block);
     });
-    if (found != touched.end()) bind(id, **found);
+    if (found == touched.end()) continue;
+    bind(id, **found);
+    note_disturbed();
   }
 }
 
@@ -38,8 +41,19 @@ void PlanCursor::replace_arguments(std::span<Block* const> touched, std::vector<
         touched, [&](const Block* block) { return block->size == agenda_->storage_size(id) && is_unknown(block); });
     if (found == touched.end()) continue;
     bind(id, **found);
-    page_out_for_good(*before, actions);
+    replaced_.push_back(before);
+    put_below(*before, actions);
+    note_disturbed();
   }
+}
+
+/// It has the expected name and sizes, and is another nevertheless: the same layer further on, say.
+bool PlanCursor::uses_others(std::span<Block* const> touched) const {
+  const std::vector<StorageId>& arguments = agenda_->arguments(position_);
+  return std::ranges::any_of(touched, [&](const Block* block) {
+    const auto known = storages_.find(block);
+    return known != storages_.end() && !std::ranges::binary_search(arguments, known->second);
+  });
 }
 
 /// Whether they are as many as planned, and have their sizes.

@@ -74,8 +74,11 @@ bool PlanSwitch::begin_op(const OpSignature& op, std::span<Block* const> touched
       is_expected = active().begin_op(op, touched, actions);
     }
   }
-  if (is_expected && active().position() == 0)
-    strangers_.leave([&](const Block& block) { return is_known(block); }, actions);
+  for (Block* block : active().replaced()) strangers_.add(*block);
+  if (is_expected && (active().position() == 0 || windows() != windows_at_leave_)) {
+    windows_at_leave_ = windows();
+    if (!strangers_.leave([&](const Block& block) { return is_known(block); }, actions)) active().note_disturbed();
+  }
   if (op.sizes != 0 || is_expected) before_ = op;  // others are likely to be none of any plan
   return is_expected;
 }
@@ -154,6 +157,7 @@ void PlanSwitch::change_to(std::size_t other, std::uint32_t position, std::vecto
 void PlanSwitch::end_op(std::vector<Action>& actions) {
   const std::uint64_t windows = active().windows();
   active().end_op(actions);
+  followed_window_ = active().followed_window();
   if (active().windows() != windows) note_ended(active_);
 }
 
@@ -180,6 +184,13 @@ base::Bytes PlanSwitch::planned_space() const {
 std::uint64_t PlanSwitch::followed_ops() const {
   std::uint64_t sum = 0;
   for (const auto& cursor : cursors_) sum += cursor->followed_ops();
+  return sum;
+}
+
+/// That ended, or of which the last ops were left out.
+std::uint64_t PlanSwitch::windows() const {
+  std::uint64_t sum = 0;
+  for (const auto& cursor : cursors_) sum += cursor->windows();
   return sum;
 }
 

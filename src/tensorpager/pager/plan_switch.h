@@ -47,6 +47,7 @@ class PlanSwitch final : public ActionSource {
   }
   std::optional<base::Bytes> planned_at_begin() const override { return cursors_[active_]->planned_at_begin(); }
   std::optional<base::Bytes> planned_at_end() const override { return cursors_[active_]->planned_at_end(); }
+  std::uint32_t followed_window() const override { return followed_window_; }
   std::uint64_t followed_ops() const override;
   std::uint64_t misses() const override;
 
@@ -62,14 +63,17 @@ class PlanSwitch final : public ActionSource {
   std::optional<std::size_t> find_beginning(const plan::OpSignature& op) const;
   std::size_t likely_next() const;
   void note_ended(std::size_t i);
+  std::uint64_t windows() const;
   bool is_known(const Block& block) const;
   void change_to(std::size_t other, std::uint32_t position, std::vector<Action>& actions);
 
   std::vector<std::unique_ptr<PlanCursor>> cursors_;
   std::vector<std::vector<std::uint32_t>> alike_;  // by two classes: how many ops they begin with alike
   std::deque<std::size_t> ended_;                  // the classes of the last windows, newest last
-  Strangers strangers_;                            // made between ops
+  Strangers strangers_;                            // made between ops, or replaced
+  std::uint64_t windows_at_leave_ = 0;             // when strangers left last
   std::size_t active_ = 0;
+  std::uint32_t followed_window_ = 0;
   std::optional<plan::OpSignature> before_;  // the op before
 };
 

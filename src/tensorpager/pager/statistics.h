@@ -30,6 +30,8 @@ struct Statistics {
   std::uint64_t plan_misses = 0;         // ops other than a plan expected
   std::uint64_t ops_as_planned = 0;      // of followed_ops, where as much was resident at begin and end as planned
   std::uint64_t most_ops_as_planned_in_a_row = 0;
+  std::uint64_t followed_windows = 0;          // each op of which a plan expected
+  std::uint64_t windows_as_planned = 0;        // of followed_windows, each op of which was as planned
   std::uint64_t planned_difference_bytes = 0;  // the most by which it was not
   std::uint64_t failed_actions = 0;            // of a plan, that failed and are made up for on demand
   std::uint64_t fuzz_page_outs = 0;            // of page_outs and clean_drops, those the fuzzer made
@@ -75,6 +77,8 @@ struct Statistics {
     visit("plan_misses", plan_misses);
     visit("ops_as_planned", ops_as_planned);
     visit("most_ops_as_planned_in_a_row", most_ops_as_planned_in_a_row);
+    visit("followed_windows", followed_windows);
+    visit("windows_as_planned", windows_as_planned);
     visit("planned_difference_bytes", planned_difference_bytes);
     visit("failed_actions", failed_actions);
     visit("fuzz_page_outs", fuzz_page_outs);

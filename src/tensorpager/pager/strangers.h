@@ -18,9 +18,9 @@ class Strangers {
   void add(Block& block) { last_use_[&block] = kNotSeen; }
   void forget(Block& block) noexcept { last_use_.erase(&block); }
   /// At the begin of a window. What was not used since the begin of the last one leaves: the plan counts on its room.
-  /// A block of which `is_known` is none any more.
+  /// A block of which `is_known` is none any more. False where some of them stay, as somebody holds their addresses.
   template <typename IsKnown>
-  void leave(IsKnown is_known, std::vector<Action>& actions) {
+  bool leave(IsKnown is_known, std::vector<Action>& actions) {
     std::erase_if(last_use_, [&](const auto& one) { return is_known(*one.first); });
     std::vector<Block*> idle;
     for (auto& [block, last_use] : last_use_) {
@@ -29,6 +29,7 @@ class Strangers {
     }
     std::ranges::sort(idle, {}, &Block::number);
     for (Block* block : idle) page_out_for_good(*block, actions);
+    return std::ranges::none_of(idle, [](const Block* block) { return block->is_exported(); });
   }
 
  private:

@@ -77,14 +77,20 @@ Agenda::Agenda(const trace::Trace& trace, Plan plan, std::vector<OpSignature> si
     if (row.storage == kTemporary) temporary_[row.begin] += row.bytes;
   }
   tickets_.resize(plan_.rows.size());
-  carried_.resize(plan_.ops);
-  const std::vector<std::uint32_t> page_outs = page_outs_of(plan_.rows);
-  const std::vector<std::uint32_t> released = release_ops(plan_.rows, plan_.ops);
-  for (std::uint32_t ticket = 1; ticket <= page_outs.size(); ++ticket) {
-    const std::uint32_t i = page_outs[ticket - 1];
-    tickets_[i] = ticket;
-    for (std::uint32_t op = 0; op + plan_.ops < released[ticket - 1]; ++op) carried_[op] += row(i).bytes;
+  page_outs_ = page_outs_of(plan_.rows);
+  awaited_ = release_ops(plan_.rows, plan_.ops);
+  for (std::uint32_t ticket = 1; ticket <= page_outs_.size(); ++ticket) tickets_[page_outs_[ticket - 1]] = ticket;
+}
+
+std::vector<Agenda::PageOut> Agenda::under_way(std::uint32_t op) const {
+  std::vector<PageOut> page_outs;
+  for (std::size_t i = 0; i < page_outs_.size(); ++i) {
+    const Row& left = row(page_outs_[i]);
+    const bool is_of_this_window = left.end <= op;
+    const std::uint32_t now = is_of_this_window ? op : op + ops();
+    if (now < awaited_[i]) page_outs.push_back({left.bytes, awaited_[i] - (is_of_this_window ? 0 : ops())});
   }
+  return page_outs;
 }
 
 template <typename OpOf>

@@ -70,18 +70,16 @@ class Agenda {
   /// Of a row's page-out, from 1; 0 where it has none.
   std::uint32_t ticket(std::uint32_t row) const { return tickets_[row]; }
 
-  /// What the window before was. Page-outs of the same plan are charged on into this one; those of another are awaited
-  /// where the window ends, and none is under way where there was no window.
-  enum class Before : std::uint8_t { kSame, kOther };
-
   /// Charged in blocks, as planned: when the op begins, and when it ends and what it made for itself is gone. Nothing
   /// where the plan does not say.
-  std::optional<base::Bytes> planned_at_begin(std::uint32_t op, Before before) const {
-    return planned(op, born_, before);
-  }
-  std::optional<base::Bytes> planned_at_end(std::uint32_t op, Before before) const {
-    return planned(op, temporary_, before);
-  }
+  std::optional<base::Bytes> planned_at_begin(std::uint32_t op) const { return planned(op, born_); }
+  std::optional<base::Bytes> planned_at_end(std::uint32_t op) const { return planned(op, temporary_); }
+  struct PageOut {
+    base::Bytes bytes;
+    std::uint32_t until;  // the op before which it is awaited, counted on into the next window
+  };
+  /// What is charged of that when `op` begins though its row has ended: in this window, or in the one before.
+  std::vector<PageOut> under_way(std::uint32_t op) const;
 
   /// How many ops after `op` the storage that is alive then is used; nothing where it is not used again.
   std::optional<std::uint32_t> next_use(StorageId id, std::uint32_t op) const;
@@ -92,10 +90,9 @@ class Agenda {
                                        std::uint32_t op) {
     return {all.data() + begins[op], begins[op + 1] - begins[op]};
   }
-  std::optional<base::Bytes> planned(std::uint32_t op, const std::vector<base::Bytes>& without, Before before) const {
+  std::optional<base::Bytes> planned(std::uint32_t op, const std::vector<base::Bytes>& without) const {
     if (plan_.predicted.curve.empty()) return std::nullopt;
-    const base::Bytes carried = before == Before::kSame ? base::Bytes(0) : carried_[op];
-    return plan_.predicted.curve[op] - plan_.slab - without[op] - carried;
+    return plan_.predicted.curve[op] - plan_.slab - without[op];
   }
   template <typename OpOf>
   void sort_rows(std::vector<std::uint32_t>& rows, std::vector<std::uint32_t>& begins, OpOf op_of) const;
@@ -114,9 +111,10 @@ class Agenda {
   std::vector<std::vector<std::uint32_t>> rows_of_;  // by storage
   std::vector<std::uint32_t> arriving_at_end_;
   std::vector<std::uint32_t> tickets_;
-  std::vector<base::Bytes> born_;       // by op, charged: all that it makes
-  std::vector<base::Bytes> temporary_;  // of that, what is gone when it ends
-  std::vector<base::Bytes> carried_;    // by op: page-outs of the window before
+  std::vector<base::Bytes> born_;         // by op, charged: all that it makes
+  std::vector<base::Bytes> temporary_;    // of that, what is gone when it ends
+  std::vector<std::uint32_t> page_outs_;  // rows, by ticket - 1
+  std::vector<std::uint32_t> awaited_;    // by ticket - 1: the op, counted on into the next window
 };
 
 }  // namespace tensorpager::plan

@@ -18,6 +18,7 @@ Recorder::Ticket Recorder::append(const base::OpFacts& facts) {
                   .touched = {},
                   .arguments = 0,
                   .births = {},
+                  .made = {},
                   .deaths = {},
                   .temporary = {},
                   .time = {},
@@ -71,6 +72,7 @@ void Recorder::block_born(Ticket ticket, const base::NewBlock& block) noexcept {
   }
   append({.name = base::kOutside});
   ops_.back().births.push_back(block);
+  ops_.back().made.push_back(0);
   ops_.back().open = false;
 }
 
@@ -92,10 +94,17 @@ void Recorder::block_died(Ticket ticket, std::uint64_t number) noexcept {
     ops_.back().deaths.push_back(number);
 }
 
-/// The most that blocks took at one time which are dead by now.
+/// The most that blocks took at one time which are dead by now, and where between them the others were made.
 void Recorder::settle_temporaries(Op& op, Ticket ticket) {
   auto changes = changes_.extract(ticket);
   if (changes.empty()) return;
+  std::uint32_t place = 0;
+  for (const Change& change : changes.mapped()) {
+    if (op.made.size() == op.births.size()) break;
+    if (!change.is_birth) continue;
+    if (change.number == op.births[op.made.size()].number) op.made.push_back(place);
+    ++place;
+  }
   std::erase_if(changes.mapped(), [&](const Change& change) {
     return std::ranges::find(op.births, change.number, &base::NewBlock::number) != op.births.end();
   });
@@ -207,6 +216,7 @@ Stream Recorder::stream() const {
                                                       .touched = {},
                                                       .arguments = 0,
                                                       .births = {},
+                                                      .made = op.made,
                                                       .deaths = {},
                                                       .temporary = op.temporary,
                                                       .time = op.time,

@@ -60,6 +60,7 @@ class Recorder final : public base::EventSink {
     std::vector<base::Touch> touched;
     std::size_t arguments = 0;  // of them, those that it was called with
     std::vector<base::NewBlock> births;
+    std::vector<std::uint32_t> made;  // by birth: its place among all that it made
     std::vector<std::uint64_t> deaths;
     base::Bytes temporary;
     std::chrono::nanoseconds time{0};
