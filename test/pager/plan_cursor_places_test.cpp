@@ -37,23 +37,12 @@ class PlacesTest : public testing::Test {
                     {.name = "use", .reads = {kRare, kMade}, .deaths = {kMade}}}};
   }
   static plan::Plan plan_of_window() {
-    const auto row = [](StorageId storage, Bytes bytes, std::uint64_t offset, std::uint32_t begin, std::uint32_t end,
-                        Fill fill, Leave leave) {
-      return plan::Row{.storage = storage,
-                       .bytes = bytes,
-                       .offset = offset,
-                       .begin = begin,
-                       .need = begin,
-                       .end = end,
-                       .fill = fill,
-                       .leave = leave};
-    };
     return {.budget = 1_MiB,
             .ops = 2,
-            .rows = {row(kOld, kPart, 96 << 10, 0, 2, Fill::kBoundary, Leave::kBoundary),
-                     row(kMade, kPart, 48 << 10, 0, 2, Fill::kBorn, Leave::kDies),
-                     row(plan::kTemporary, Bytes(48 << 10), 0, 0, 1, Fill::kBorn, Leave::kDies),
-                     row(kRare, kRareSize, 200 << 10, 1, 2, Fill::kPageIn, Leave::kPageOut)}};
+            .rows = {row_of(kOld, kPart, 96 << 10, 0, 2, Fill::kBoundary, Leave::kBoundary),
+                     row_of(kMade, kPart, 48 << 10, 0, 2, Fill::kBorn, Leave::kDies),
+                     row_of(plan::kTemporary, Bytes(48 << 10), 0, 0, 1, Fill::kBorn, Leave::kDies),
+                     row_of(kRare, kRareSize, 200 << 10, 1, 2, Fill::kPageIn, Leave::kPageOut)}};
   }
   PlacesTest() { places_.bind(kOld, *old_); }
 

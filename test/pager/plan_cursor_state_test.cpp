@@ -42,27 +42,15 @@ class PlanCursorState : public testing::Test {
                              .ops = {{.name = "a", .reads = {kWeight}, .births = {kHidden}},
                                      {.name = "b", .reads = {kBias}},
                                      {.name = "c", .reads = {kHidden, kRare}, .deaths = {kHidden}}}};
-    const auto row = [](StorageId storage, Bytes bytes, std::uint64_t offset, std::uint32_t begin, std::uint32_t end,
-                        Fill fill, Leave leave, std::uint32_t wait = 0) {
-      return plan::Row{.storage = storage,
-                       .bytes = bytes,
-                       .offset = offset,
-                       .begin = begin,
-                       .need = begin,
-                       .end = end,
-                       .wait = wait,
-                       .fill = fill,
-                       .leave = leave};
-    };
     const Bytes stays = kWeightSize + kBiasSize;
     return std::make_shared<const plan::Agenda>(
         trace, plan::Plan{.budget = 1_MiB,
                           .ops = 3,
-                          .rows = {row(kWeight, kWeightSize, 0, 0, 3, Fill::kBoundary, Leave::kBoundary),
-                                   row(kBias, kBiasSize, 64 << 10, 0, 3, Fill::kBoundary, Leave::kBoundary),
-                                   row(kHidden, kHiddenSize, 96 << 10, 0, 1, Fill::kBorn, Leave::kPageOut),
-                                   row(kHidden, kHiddenSize, 96 << 10, 2, 3, Fill::kPageIn, Leave::kDies, 1),
-                                   row(kRare, kRareSize, 120 << 10, 2, 3, Fill::kPageIn, Leave::kDrop)},
+                          .rows = {row_of(kWeight, kWeightSize, 0, 0, 3, Fill::kBoundary, Leave::kBoundary),
+                                   row_of(kBias, kBiasSize, 64 << 10, 0, 3, Fill::kBoundary, Leave::kBoundary),
+                                   row_of(kHidden, kHiddenSize, 96 << 10, 0, 1, Fill::kBorn, Leave::kPageOut),
+                                   row_of(kHidden, kHiddenSize, 96 << 10, 2, 3, Fill::kPageIn, Leave::kDies, 1),
+                                   row_of(kRare, kRareSize, 120 << 10, 2, 3, Fill::kPageIn, Leave::kDrop)},
                           .predicted = {
                               .curve = {stays + kHiddenSize, stays + kHiddenSize, stays + kHiddenSize + kRareSize}}});
   }

@@ -19,6 +19,19 @@ inline std::unique_ptr<Block> block_of(base::Bytes size) {
   return block;
 }
 
+inline plan::Row row_of(plan::StorageId storage, base::Bytes bytes, std::uint64_t offset, std::uint32_t begin,
+                        std::uint32_t end, plan::Fill fill, plan::Leave leave, std::uint32_t wait = 0) {
+  return {.storage = storage,
+          .bytes = bytes,
+          .offset = offset,
+          .begin = begin,
+          .need = begin,
+          .end = end,
+          .wait = wait,
+          .fill = fill,
+          .leave = leave};
+}
+
 /// What is asked for so that a block is resident and at its place, wherever it is.
 inline std::vector<Action> brings(Block& block, std::uint64_t offset, bool may_be_dirty = false) {
   return {{Action::Kind::kMove, &block, offset},

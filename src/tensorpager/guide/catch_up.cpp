@@ -62,7 +62,7 @@ bool catch_up(pager::PlanSwitch& follower, const Lesson& lesson, const trace::St
       ++made;
     };
     for (std::size_t k = 0; k < op.births.size(); ++k, ++made) {
-      while (made < op.made[k]) make_temporary();
+      while (k < op.made.size() && made < op.made[k]) make_temporary();
       const trace::StreamStorage& born = stream.storages[op.births[k]];
       follower.created(block_of(born.block, born.bytes));
     }

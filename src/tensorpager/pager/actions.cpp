@@ -14,9 +14,8 @@ void Pager::execute(const Action& action) {
     case Action::Kind::kPageOut:
     case Action::Kind::kDrop: {
       const bool is_awaited = action.kind == Action::Kind::kPageOut;
-      const bool was_to_come = is_queued(block) || block.arriving;
-      forget_page_ins(block);              // an op that needed it was faster
-      if (block.arriving) abandon(block);  // the op that it was for used another
+      const bool was_to_come = forget_page_ins(block) || block.arriving;
+      if (block.arriving) abandon(block);  // the op that it was for used another, or was faster
       if (was_to_come && is_awaited && !block.is_charged()) left_early_.push_back({block.number, block.charged});
       if (!take_away(block)) return;
       block.is_awaited = is_awaited;
@@ -161,10 +160,11 @@ bool Pager::is_awaited_in_queue(std::uint64_t number) const {
   });
 }
 
-/// Those not submitted yet.
-void Pager::forget_page_ins(const Block& block) noexcept {
-  std::erase_if(page_ins_,
-                [&](const Action& action) { return action.block == &block && action.kind == Action::Kind::kPageIn; });
+/// Those not submitted yet. Whether there were any.
+bool Pager::forget_page_ins(const Block& block) noexcept {
+  return std::erase_if(page_ins_, [&](const Action& action) {
+           return action.block == &block && action.kind == Action::Kind::kPageIn;
+         }) > 0;
 }
 
 /// The block's place goes to the page-in that is submitted next, which begins once the copy is done.

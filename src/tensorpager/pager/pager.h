@@ -284,7 +284,7 @@ class Pager {
   void clear_and_move(Block& block, std::uint64_t offset);
   bool is_queued(const Block& block) const;
   bool is_awaited_in_queue(std::uint64_t number) const;
-  void forget_page_ins(const Block& block) noexcept;
+  bool forget_page_ins(const Block& block) noexcept;
   bool has_place(const Wanted& wanted);
   bool births_have_places();
   bool gather(PinSet& pins, base::Bytes wanted);

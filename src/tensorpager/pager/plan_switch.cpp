@@ -157,7 +157,6 @@ void PlanSwitch::change_to(std::size_t other, std::uint32_t position, std::vecto
 void PlanSwitch::end_op(std::vector<Action>& actions) {
   const std::uint64_t windows = active().windows();
   active().end_op(actions);
-  followed_window_ = active().followed_window();
   if (active().windows() != windows) note_ended(active_);
 }
 

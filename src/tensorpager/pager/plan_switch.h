@@ -47,7 +47,7 @@ class PlanSwitch final : public ActionSource {
   }
   std::optional<base::Bytes> planned_at_begin() const override { return cursors_[active_]->planned_at_begin(); }
   std::optional<base::Bytes> planned_at_end() const override { return cursors_[active_]->planned_at_end(); }
-  std::uint32_t followed_window() const override { return followed_window_; }
+  std::uint32_t followed_window() const override { return cursors_[active_]->followed_window(); }
   std::uint64_t followed_ops() const override;
   std::uint64_t misses() const override;
 
@@ -73,7 +73,6 @@ class PlanSwitch final : public ActionSource {
   Strangers strangers_;                            // made between ops, or replaced
   std::uint64_t windows_at_leave_ = 0;             // when strangers left last
   std::size_t active_ = 0;
-  std::uint32_t followed_window_ = 0;
   std::optional<plan::OpSignature> before_;  // the op before
 };
 

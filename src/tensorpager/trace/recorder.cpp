@@ -216,7 +216,7 @@ Stream Recorder::stream() const {
                                                       .touched = {},
                                                       .arguments = 0,
                                                       .births = {},
-                                                      .made = op.made,
+                                                      .made = {},
                                                       .deaths = {},
                                                       .temporary = op.temporary,
                                                       .time = op.time,
@@ -237,6 +237,8 @@ Stream Recorder::stream() const {
       else
         same->written |= touch.written;
     }
+    // What is made or dies after the op's end is not in their order.
+    if (op.made.size() == op.births.size()) made.made = op.made;
     if (op.touched.size() == op.arguments) made.arguments = made.touched.size();
     for (const base::NewBlock& block : op.births) {
       made.births.push_back(stream.storages.size());

@@ -38,9 +38,10 @@ struct StreamOp {
   std::vector<StreamTouch> touched = {};  // alive before; first what it was called with
   std::size_t arguments = 0;              // how many of them that is
   std::vector<std::size_t> births = {};   // storages
-  std::vector<std::uint32_t> made = {};   // by birth: its place among all that the op made, temporaries too
-  std::vector<std::size_t> deaths = {};   // storages
-  base::Bytes temporary = {};             // charged
+  std::vector<std::uint32_t> made =
+      {};  // by birth: its place among all that the op made, temporaries too; or none, where that is not known
+  std::vector<std::size_t> deaths = {};  // storages
+  base::Bytes temporary = {};            // charged
   std::chrono::nanoseconds time{0};
   base::Bytes slab = {};             // charged for small storages when it ended
   std::uint32_t optimizer_step = 0;  // number of the optimizer step that it is in; 0: none
