@@ -29,7 +29,7 @@ void Pager::execute(const Action& action) {
     case Action::Kind::kAwaitQueued:
       forget_left_early(action.number);
       if (Block* leaving = find_leaving(action.number)) leaving->is_awaited = false;
-      if (!is_awaited_in_queue(action.number)) page_ins_.push_back(action);
+      page_ins_.push_back(action);
       return;
     case Action::Kind::kAwaitCopy:
       if (Block* leaving = find_leaving(action.number); leaving != nullptr && !leaving->is_awaited)
@@ -153,7 +153,7 @@ bool Pager::is_queued(const Block& block) const {
       page_ins_, [&](const Action& action) { return action.block == &block && action.kind == Action::Kind::kPageIn; });
 }
 
-/// Page-ins that come before it in the queue do not concern that block: its page-out took them away.
+/// Page-ins wait until it has left.
 bool Pager::is_awaited_in_queue(std::uint64_t number) const {
   return std::ranges::any_of(page_ins_, [&](const Action& action) {
     return action.kind == Action::Kind::kAwaitQueued && action.number == number;

@@ -93,13 +93,13 @@ base::Bytes Pager::resident_by_plan() const noexcept {
   base::Bytes bytes = ledger_.resident() - ledger_.slabs();
   for (const LeftEarly& one : left_early_) bytes += one.bytes;
   for (const Action& action : page_ins_) {
-    if (action.kind == Action::Kind::kPageIn) {
-      const bool is_twice = action.block->leaving;
-      if (is_twice || !action.block->is_charged()) bytes += action.block->charged;
-    } else if (const Block* const leaving = find_leaving(action.number); leaving != nullptr && !leaving->is_awaited) {
-      bytes -= leaving->charged;  // else it came back since, and leaves once more
-    }
+    if (action.kind != Action::Kind::kPageIn) continue;
+    const bool is_twice = action.block->leaving;
+    if (is_twice || !action.block->is_charged()) bytes += action.block->charged;
   }
+  // Each once, however often it is awaited there: it may have come back since, and leave once more.
+  for (const Block* leaving : leaving_)
+    if (!leaving->is_awaited && is_awaited_in_queue(leaving->number)) bytes -= leaving->charged;
   return bytes;
 }
 
