@@ -58,6 +58,19 @@ def test_classes_of_windows_that_take_turns_are_as_planned_at_every_op(program, 
     assert stats["failed_actions"] == 0 and stats["over_budget_bytes"] == 0
 
 
+@pytest.mark.parametrize("program", ["padded_batches", "seq2seq"])
+def test_program_of_which_no_two_steps_are_equal_is_followed_with_the_same_bits(program, tmp_path):
+    plain, need = run(program, "unlimited", tmp_path, steps=12)
+    done, stats = run(program, half_of_its_need(need), tmp_path, "--plan-sync", steps=12)
+    assert done.stdout == plain.stdout
+    assert "tensorpager: planned: windows like one of" in done.stderr
+    # Since the newest plan; and since the first, with those that were told to no plan while one was made.
+    assert stats["followed_share"] >= 0.9
+    assert stats["followed_ops"] >= 9 * stats["plan_misses"]
+    assert stats["failed_actions"] == 0 and stats["over_budget_bytes"] == 0
+    assert stats["peak_bytes"] <= stats["budget_bytes"]
+
+
 def test_followed_program_whose_blocks_leave_at_random_has_the_same_bits(tmp_path):
     plain, need = run("gpt", "unlimited", tmp_path)
     done, stats = run("gpt", half_of_its_need(need), tmp_path, "--plan-sync", "--fuzz", 5, "--spill", "ram")

@@ -148,6 +148,25 @@ TEST_F(GuideTest, PlansBesideTheProgram) {
   EXPECT_EQ(counts().plan_misses, 0u);
 }
 
+TEST_F(GuideTest, FollowsWindowsOfWhichNoTwoAreEqual) {
+  start_guided(room_for(9));
+  std::uint64_t notes = 0;
+  const auto train_with_notes = [&](int step) {
+    // Of another layer and another number in each step.
+    for (int i = 0; i < step % 7; ++i, ++notes) run_op("note", {{weights_[step % kLayers], seeds_[step % kLayers]}});
+    train();
+  };
+  for (int step = 0; step < 20; ++step) train_with_notes(step);
+  ASSERT_GE(guide_->progress().plans, 1u);
+  EXPECT_NE(said_.front().find("windows like one of"), std::string::npos) << said_.front();
+  const std::uint64_t followed = counts().followed_ops;
+  const std::uint64_t notes_before = notes;
+  for (int step = 20; step < 60; ++step) train_with_notes(step);
+  EXPECT_FALSE(guide_->is_resting()) << "the next window may be another";
+  EXPECT_GE(counts().followed_ops - followed, 40 * 2 * kLayers * 9 / 10);
+  EXPECT_LE(counts().followed_ops - followed, 40 * 2 * kLayers + notes - notes_before);
+}
+
 TEST_F(GuideTest, PlansNothingWhereAllFits) {
   start_guided(room_for(40));
   for (int step = 0; step < 12; ++step) train();

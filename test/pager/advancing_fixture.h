@@ -44,6 +44,7 @@ class Script final : public ActionSource {
   std::optional<base::Bytes> planned_at_end() const override { return planned; }
   std::uint32_t followed_window() const override { return 0; }
   std::uint64_t followed_ops() const override { return 0; }
+  std::uint64_t resized_ops() const override { return 0; }
   std::uint64_t misses() const override { return 0; }
 
   std::vector<Action> at_begin, at_end;  // of the next op

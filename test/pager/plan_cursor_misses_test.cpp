@@ -19,7 +19,7 @@ using plan::StorageId;
 constexpr std::uint32_t kOps = 6;
 constexpr std::uint32_t kMasking = 2;
 constexpr StorageId kMask{2 * kOps};
-constexpr Bytes kSize{64 << 10};
+constexpr Bytes kSize{64 << 10}, kOther{128 << 10}, kThird{192 << 10};
 
 const char* name_of(std::uint32_t op) { return std::array{"conv", "norm", "relu"}[op % 3]; }
 StorageId weight(std::uint32_t op) { return StorageId{op}; }
@@ -131,9 +131,9 @@ class LayersTest : public testing::Test {
     return trace;
   }
   /// Whether it was expected.
-  bool run(std::string_view name) {
+  bool run(std::string_view name, Bytes size = kSize) {
     plan::OpSignature signature{.name = plan::name_hash(name)};
-    signature.add(kSize);
+    signature.add(size);
     std::vector<Action> actions;
     const bool is_expected = cursor_.begin_op(signature, {}, actions);
     if (is_expected) cursor_.end_op(actions);
@@ -176,6 +176,24 @@ TEST_F(LayersTest, OfWhichOneIsLeftOutAreFoundFurtherOn) {
   for (std::uint32_t op = kHead + 5; op <= kStep; ++op) run(kNames[op]);
   EXPECT_EQ(cursor_.windows(), 1u);
   EXPECT_EQ(cursor_.misses(), 1u);
+}
+
+// Nothing but names tells where the program is.
+TEST_F(LayersTest, OfOtherSizesAreFoundFurtherOnByTheirNames) {
+  run_plan(0, kLayer);
+  for (std::uint32_t op = kHead; op < kHead + 3; ++op) EXPECT_FALSE(run(kNames[op], kOther)) << op;
+  for (std::uint32_t op = kHead + 3; op <= kStep; ++op) EXPECT_TRUE(run(kNames[op], kOther)) << op;
+  EXPECT_EQ(cursor_.windows(), 1u);
+  EXPECT_EQ(cursor_.misses(), 3u);
+  EXPECT_EQ(cursor_.resized_ops(), kStep - kHead - 2);
+}
+
+TEST_F(LayersTest, OfOtherSizesArePassedByWhereThereIsOneMore) {
+  run_plan(0, kLayer);
+  for (std::uint32_t op = 0; op < kLayer; ++op) EXPECT_TRUE(run(kNames[op], kOther)) << op;
+  for (std::uint32_t op = 0; op < kLayer; ++op) EXPECT_FALSE(run(kNames[op], kThird)) << op;
+  run_plan(kHead, kStep + 1);
+  EXPECT_EQ(cursor_.misses(), kLayer);
 }
 
 TEST_F(LayersTest, BeginAgainWhereTheRestIsLeftOut) {

@@ -55,6 +55,7 @@ void Guide::begin_to_follow(const std::shared_ptr<const Lesson>& learned, bool i
   checked_followed_ = pager_.account().followed_ops;
   held_ = 0;
   is_given_ = is_given;
+  has_alike_ = std::ranges::any_of(lesson.classes, &ClassLesson::is_alike);
   const ClassLesson& most = lesson.classes.front();
   const plan::Plan& plan = most.agenda->plan();
   window_ops_ = plan.ops;
@@ -118,6 +119,7 @@ void Guide::check() {
     taken_back_ = 0;
     ++held_;
     if (!is_settled_) return learn_more();
+    if (has_alike_) return learn_ever_more_rarely();  // what comes may differ from all that came
     if (held_ >= kChecksBeforeRest) rest();
     return;
   }
@@ -132,8 +134,11 @@ void Guide::check() {
     look_at_steps_ = steps_ + (kFirstSteps << taken_back_) / 2;
     return say("the program does other than planned; what it does now is learned anew");
   }
-  if (is_given_) return;
-  // At the first such check, the second, the fourth, the eighth: what it does besides may never come twice alike.
+  if (!is_given_) learn_ever_more_rarely();  // what it does besides may never come twice alike
+}
+
+/// At the first such check, the second, the fourth, the eighth.
+void Guide::learn_ever_more_rarely() {
   if (std::has_single_bit(++checks_)) learn_more();
 }
 

@@ -13,6 +13,7 @@
 #include "tensorpager/plan/lower_bound.h"
 #include "tensorpager/plan/planner.h"
 #include "tensorpager/plan/timing.h"
+#include "tensorpager/trace/alike.h"
 #include "tensorpager/trace/windows.h"
 
 namespace tensorpager::guide {
@@ -64,23 +65,42 @@ struct Candidate {
   std::uint64_t blocks_at;  // when: so many ops of the session before
   std::uint64_t end;
   double share;
+  bool is_alike = false;
 };
 
-std::vector<Candidate> candidates_in(std::vector<trace::WindowClass>& classes, const trace::Stream& stream,
-                                     std::thread::id& thread) {
+double share_of(const trace::WindowClass& one, const trace::Stream& stream) {
+  return static_cast<double>(one.ops()) / static_cast<double>(stream.ops.size());
+}
+
+bool is_in(const trace::Span& window, const trace::WindowClass& one) {
+  return std::ranges::find(one.windows, window) != one.windows.end();
+}
+
+/// Classes that came again, and windows that are alike where most did not; the largest share first.
+std::vector<Candidate> candidates_in(const std::vector<trace::WindowClass>& classes, const trace::Stream& stream) {
   std::vector<Candidate> candidates;
-  for (trace::WindowClass& one : classes) {
-    const double share = static_cast<double>(one.ops()) / static_cast<double>(stream.ops.size());
-    if (one.windows.size() < 2 || share < kLeastShare || candidates.size() == kMostClasses) continue;
+  const auto add = [&](const trace::WindowClass& one, bool is_alike) {
     const trace::Span last = one.windows.back();
-    if (candidates.empty()) thread = stream.ops[last.begin].thread;
-    candidates.push_back({.trace = std::move(one.trace),
+    candidates.push_back({.trace = one.trace,
                           .signatures = signatures_of(stream, last),
                           .blocks = blocks_at_end(stream, last),
                           .blocks_at = stream.first + last.end,
                           .end = stream.first + last.end,
-                          .share = share});
+                          .share = share_of(one, stream),
+                          .is_alike = is_alike});
+  };
+  const auto is_large = [&](const trace::WindowClass& one) { return share_of(one, stream) >= kLeastShare; };
+  const auto alike =
+      trace::join_alike(classes, static_cast<std::size_t>(kLeastShare * static_cast<double>(stream.ops.size())));
+  for (const trace::WindowClass& one : alike)
+    if (is_large(one)) add(one, true);
+  for (const trace::WindowClass& one : classes) {
+    const bool is_joined = std::ranges::any_of(
+        alike, [&](const trace::WindowClass& group) { return is_in(one.windows.front(), group); });
+    if (one.windows.size() > 1 && is_large(one) && !is_joined) add(one, false);
   }
+  std::ranges::stable_sort(candidates, std::ranges::greater(), &Candidate::share);
+  if (candidates.size() > kMostClasses) candidates.resize(kMostClasses);
   return candidates;
 }
 
@@ -88,6 +108,7 @@ std::vector<Candidate> candidates_in(std::vector<trace::WindowClass>& classes, c
 void add_known(std::vector<Candidate>& candidates, const Lesson& known) {
   const std::uint64_t newest = std::ranges::max(known.classes, {}, &ClassLesson::end).end;
   for (const ClassLesson& one : known.classes) {
+    if (one.is_alike) continue;  // a newer one stands for it
     const auto is_same = [&](const Candidate& other) { return one.agenda->signatures() == other.signatures; };
     if (candidates.size() == kMostClasses || std::ranges::any_of(candidates, is_same)) continue;
     trace::Trace trace = *one.trace;
@@ -235,7 +256,8 @@ std::string Lesson::describe() const {
   };
   for (const ClassLesson& one : classes) {
     const plan::Prediction& predicted = one.predicted();
-    text += (text.empty() ? "windows of " : "; windows of ") + std::to_string(one.agenda->ops()) + " ops (need " +
+    text += (text.empty() ? "" : "; ") + std::string(one.is_alike ? "windows like one of " : "windows of ") +
+            std::to_string(one.agenda->ops()) + " ops (need " +
             base::format_bytes(one.need) + ", floor " + base::format_bytes(one.floor) + "), " +
             base::format_bytes(predicted.page_out) + " out and " + base::format_bytes(predicted.page_in) +
             " in, overhead " + percent(overhead_of(predicted));
@@ -255,9 +277,10 @@ plan::Machine machine_of(const pager::TransferCosts& costs) {
 base::Result<Lesson, NoLesson> learn(const trace::Stream& stream, Bytes budget, const plan::Machine& machine,
                                      const Lesson* known, const plan::PlanCache* cache) {
   Lesson lesson;
-  std::vector<trace::WindowClass> classes = trace::classify_windows(stream);
-  std::vector<Candidate> candidates = candidates_in(classes, stream, lesson.thread);
+  const std::vector<trace::WindowClass> classes = trace::classify_windows(stream);
+  std::vector<Candidate> candidates = candidates_in(classes, stream);
   if (candidates.empty()) return NoLesson::kNoWindow;
+  lesson.thread = stream.ops[candidates.front().end - stream.first - 1].thread;
   const auto fits = [&](const Candidate& one) { return plan::Liveness(one.trace).need() <= budget; };
   if (std::ranges::all_of(candidates, fits)) return NoLesson::kFits;
   if (known != nullptr && known->thread == lesson.thread) add_known(candidates, *known);
@@ -283,7 +306,8 @@ base::Result<Lesson, NoLesson> learn(const trace::Stream& stream, Bytes budget, 
                     .end = from.end,
                     .need = liveness.need(),
                     .floor = liveness.floor(),
-                    .share = from.share});
+                    .share = from.share,
+                    .is_alike = from.is_alike});
     one.trace = std::make_shared<const trace::Trace>(std::move(from.trace));
     one.lower_bound_overhead = overhead_of(bound, one.predicted().compute);
   }

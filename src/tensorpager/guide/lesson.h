@@ -29,6 +29,7 @@ struct ClassLesson {
   base::Bytes need = {};
   base::Bytes floor = {};
   double share = 0;                                 // of all recorded ops
+  bool is_alike = false;                            // no two of its windows are equal; it is for what is like them
   std::optional<double> lower_bound_overhead = {};  // of a window's compute; of a given plan it is not known
 
   const plan::Prediction& predicted() const { return agenda->plan().predicted; }

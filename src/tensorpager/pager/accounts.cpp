@@ -42,6 +42,7 @@ double Pager::paging_seconds() const {
 void Pager::count_followed(Statistics& counts) const {
   if (source_ == nullptr) return;
   counts.followed_ops += source_->followed_ops();
+  counts.resized_ops += source_->resized_ops();
   counts.plan_misses += source_->misses();
 }
 

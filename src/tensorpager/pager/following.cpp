@@ -16,10 +16,7 @@ void Pager::follow(ActionSource* source, const Prepare& prepare) {
     for (Block* block : absent_) blocks[block->number] = block;
     prepare(blocks);
   }
-  if (source_ != nullptr) {
-    counts_.followed_ops += source_->followed_ops();
-    counts_.plan_misses += source_->misses();
-  }
+  count_followed(counts_);
   source_ = source;
   follower_ = source != nullptr ? &t_state : nullptr;
   page_ins_.clear();

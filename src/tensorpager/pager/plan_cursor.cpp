@@ -20,7 +20,7 @@ PlanCursor::PlanCursor(std::shared_ptr<const plan::Agenda> agenda)
 
 void PlanCursor::begin_here() {
   forget_until(forgotten_ + page_outs_.size());
-  windows_ = followed_ = misses_ = 0;
+  windows_ = followed_ = resized_ = misses_ = 0;
   is_elsewhere_ = true;
   is_whole_ = false;
 }
@@ -31,7 +31,7 @@ bool PlanCursor::begin_op(const OpSignature& op, std::span<Block* const> touched
   placed_.clear();
   replaced_.clear();
   temporaries_.clear();
-  in_op_ = is_in_likely_ = false;
+  in_op_ = is_in_likely_ = is_resized_ = false;
   made_ = 0;
   makes_otherwise_ = false;
   const auto silent = std::exchange(silent_, std::nullopt);
@@ -49,11 +49,10 @@ bool PlanCursor::begin_op(const OpSignature& op, std::span<Block* const> touched
     if (!missed_) ++misses_;  // the silent op was the plan's
     if (likely_ && *likely_ + 1 == further_on) match_births(*likely_);
     skip_to(*further_on, actions);
-  } else if (op.sizes != expected.sizes) {
-    ++misses_;
   }
   if (position_ == 0) is_whole_ = true;
-  if (op.sizes != agenda_->signature(position_).sizes) is_whole_ = false;
+  is_resized_ = op.sizes != agenda_->signature(position_).sizes;
+  if (is_resized_) is_whole_ = false;
   forget_likely();
   match_arguments(touched);
   if (op == agenda_->signature(position_)) replace_arguments(touched, actions);
@@ -122,11 +121,13 @@ void PlanCursor::end_op(std::vector<Action>& actions) {
   followed_window_ = 0;
   if (!is_plans) return;
   missed_.reset();
+  misses_in_a_row_ = 0;
   ++followed_;
   if (!match_births(position_)) {
-    ++misses_;
+    is_resized_ = true;
     note_disturbed();
   }
+  if (is_resized_) ++resized_;
   born_.clear();
   forget_until(done_by_need_[position_]);
   end_rows(actions);
@@ -151,6 +152,7 @@ void PlanCursor::leave(std::vector<Action>& actions) {
   await_all_queued(actions);
   lost_.clear();
   missed_.reset();
+  misses_in_a_row_ = 0;
   silent_.reset();
   recent_.clear();
   forget_likely();

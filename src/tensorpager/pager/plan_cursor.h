@@ -11,7 +11,8 @@
 // for it until it ends without having made anything.
 //
 // An op that is not the expected one is a plan miss, and is served on demand; the plan waits for it to pass. An op with
-// the expected name and other sizes counts as a miss and is followed. Where two ops in a row are found a little further
+// the expected name and other sizes is followed; what it makes is of other sizes, too, and goes to the planned places as
+// far as it fits there. Where two ops in a row are found a little further
 // on, by their names and sizes, or for the first by its name and what it touches, or at the window's begin, the ops
 // between were left out: their page-outs are made up for, and rows that are over are void. Where that is not near, no
 // other place of the plan may agree with more of the last ops: else they are done once more, a layer that the plan does
@@ -60,6 +61,7 @@ class PlanCursor final : public ActionSource {
   }
   std::uint32_t followed_window() const override { return followed_window_; }
   std::uint64_t followed_ops() const override { return followed_; }
+  std::uint64_t resized_ops() const override { return resized_; }
   std::uint64_t misses() const override { return misses_; }
 
   const plan::Agenda& agenda() const { return *agenda_; }
@@ -93,7 +95,9 @@ class PlanCursor final : public ActionSource {
   std::optional<std::uint32_t> find_by_arguments(const plan::OpSignature& op, std::span<Block* const> touched) const;
   void note_recent(const plan::OpSignature& op);
   bool is_best_match(std::uint32_t at) const;
-  std::size_t matching_before(std::uint32_t at) const;
+  template <typename Same>
+  std::size_t matching_before(std::uint32_t at, Same same) const;
+  std::optional<std::uint32_t> find_by_names() const;
   void skip_to(std::uint32_t op, std::vector<Action>& actions);
   void begin_rows(std::vector<Action>& actions, std::optional<std::uint32_t> skipping_to = std::nullopt);
   void begin_elsewhere(std::vector<Action>& actions);
@@ -144,6 +148,7 @@ class PlanCursor final : public ActionSource {
   std::vector<Birth> born_;       // in the op under way, or the likely one before
   std::uint32_t made_ = 0;        // blocks in the op under way
   bool makes_otherwise_ = false;  // than in the last window, as far as sizes tell
+  bool is_resized_ = false;       // the op under way: it is called with other sizes than planned, or has made others
   /// By op: the places of its births among all that it makes, as they were in the last window; empty: not known.
   std::vector<std::vector<std::uint32_t>> places_;
   std::vector<plan::StorageId> placed_;  // in the op under way
@@ -171,7 +176,9 @@ class PlanCursor final : public ActionSource {
   std::uint32_t position_ = 0;
   std::uint64_t windows_ = 0;
   std::uint64_t followed_ = 0;
+  std::uint64_t resized_ = 0;
   std::uint64_t misses_ = 0;
+  std::size_t misses_in_a_row_ = 0;
   /// This window so far, or the last one: each op was the expected one, and used and held what the plan knows.
   bool is_whole_ = false;
   std::uint32_t followed_window_ = 0;

@@ -17,11 +17,31 @@ constexpr std::uint32_t kFurthest = 64;
 constexpr std::uint32_t kNear = 3;
 /// The last ops that are remembered.
 constexpr std::size_t kRecent = 16;
+/// Of those, so many must agree where only names do.
+constexpr std::size_t kFewestNames = 4;
+
+bool is_same(const OpSignature& one, const OpSignature& other) { return one == other; }
+bool has_same_name(const OpSignature& one, const OpSignature& other) { return one.name == other.name; }
 
 }  // namespace
 
+/// How many of the last ops the plan has one after the other, with this one as the last. What touches nothing does not
+/// count.
+template <typename Same>
+std::size_t PlanCursor::matching_before(std::uint32_t at, Same same) const {
+  std::size_t count = 0;
+  for (std::uint32_t i = 0, op = at; i < agenda_->ops(); ++i, op = (op == 0 ? agenda_->ops() : op) - 1) {
+    const OpSignature& signature = agenda_->signature(op);
+    if (signature.sizes == 0) continue;
+    if (count == recent_.size() || !same(recent_[count], signature)) break;
+    ++count;
+  }
+  return count;
+}
+
 void PlanCursor::miss(const OpSignature& op, std::span<Block* const> touched) {
   ++misses_;
+  ++misses_in_a_row_;
   note_disturbed();
   missed_ = op;
   forget_likely();
@@ -48,7 +68,24 @@ std::optional<std::uint32_t> PlanCursor::find_further_on(const OpSignature& op,
     if (comes_at(at) && (at - position_ <= kNear || is_best_match(at))) return at;
   if (agenda_->ops() > 1 && comes_at(1) && is_best_match(1)) return 1;
   if (likely_ && *likely_ + 1 < agenda_->ops() && agenda_->signature(*likely_ + 1) == op) return *likely_ + 1;
-  return std::nullopt;
+  return find_by_names();
+}
+
+/// Where sizes differ from window to window, and some ops in a row were not found: the nearest place whose last ops have
+/// the names of the last ones there were, more of them than at any place near that is behind. Those would be done once
+/// more: a step over time, say.
+std::optional<std::uint32_t> PlanCursor::find_by_names() const {
+  if (misses_in_a_row_ < kFewestNames - 1) return std::nullopt;
+  const std::uint32_t end = std::min(agenda_->ops(), position_ + kFurthest);
+  std::size_t most = kFewestNames - 1;
+  for (std::uint32_t at = position_ - std::min(position_, kFurthest); at < position_; ++at)
+    most = std::max(most, matching_before(at, &has_same_name));
+  std::optional<std::uint32_t> best;
+  for (std::uint32_t at = position_ + 1; at < end; ++at) {
+    const std::size_t matching = matching_before(at, &has_same_name);
+    if (matching > most) most = matching, best = at;
+  }
+  return best;
 }
 
 /// Where an op of this name comes soon that uses nothing of the plan's but what this one touches.
@@ -69,24 +106,11 @@ std::optional<std::uint32_t> PlanCursor::find_by_arguments(const OpSignature& op
 
 /// Whether no other place of the plan agrees with more of the last ops.
 bool PlanCursor::is_best_match(std::uint32_t at) const {
-  const std::size_t here = matching_before(at);
+  const std::size_t here = matching_before(at, &is_same);
   const std::uint64_t name = agenda_->signature(at).name;
   for (std::uint32_t other = 0; other < agenda_->ops(); ++other)
-    if (agenda_->signature(other).name == name && matching_before(other) > here) return false;
+    if (agenda_->signature(other).name == name && matching_before(other, &is_same) > here) return false;
   return true;
-}
-
-/// How many of the last ops the plan has one after the other, with this one as the last. What touches nothing does not
-/// count.
-std::size_t PlanCursor::matching_before(std::uint32_t at) const {
-  std::size_t count = 0;
-  for (std::uint32_t i = 0, op = at; i < agenda_->ops(); ++i, op = (op == 0 ? agenda_->ops() : op) - 1) {
-    const OpSignature& signature = agenda_->signature(op);
-    if (signature.sizes == 0) continue;
-    if (count == recent_.size() || recent_[count] != signature) break;
-    ++count;
-  }
-  return count;
 }
 
 void PlanCursor::note_recent(const OpSignature& op) {

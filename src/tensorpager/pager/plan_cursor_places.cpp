@@ -22,11 +22,12 @@ std::optional<std::uint64_t> PlanCursor::place_of_birth(base::Bytes size, base::
   if (!storage) return place_of_temporary(charged);
   placed_.push_back(*storage);
   const Row* const row = born_row(*storage);
-  return row != nullptr && row->bytes == charged ? std::optional(row->offset) : std::nullopt;
+  return row != nullptr && row->bytes >= charged ? std::optional(row->offset) : std::nullopt;
 }
 
 /// What the op makes next, as in the last window; else, or where it has made something else this time, the first birth
-/// of this size that has no block yet. Nothing where it is what the op allocates for itself.
+/// of this size that has no block yet, or of any where the op was called with other sizes. Nothing where it is what the
+/// op allocates for itself.
 std::optional<StorageId> PlanCursor::next_birth(base::Bytes size) {
   const auto births = agenda_->births(position_);
   const std::vector<std::uint32_t>& places = places_[position_];
@@ -34,11 +35,12 @@ std::optional<StorageId> PlanCursor::next_birth(base::Bytes size) {
     const auto found = std::ranges::find(places, made_);
     if (found == places.end()) return std::nullopt;
     const Agenda::Birth& birth = births[static_cast<std::size_t>(found - places.begin())];
-    if (birth.size == size) return birth.storage;
+    if (birth.size == size || is_resized_) return birth.storage;
     makes_otherwise_ = true;
   }
   for (const plan::Agenda::Birth& birth : births)
-    if (birth.size == size && std::ranges::find(placed_, birth.storage) == placed_.end()) return birth.storage;
+    if ((birth.size == size || is_resized_) && std::ranges::find(placed_, birth.storage) == placed_.end())
+      return birth.storage;
   return std::nullopt;
 }
 
@@ -99,7 +101,7 @@ std::optional<std::uint64_t> PlanCursor::place_of(const Block& block) const {
   if (known == storages_.end()) return std::nullopt;
   for (const std::uint32_t i : agenda_->rows_of(known->second)) {
     const Row& row = agenda_->row(i);
-    if (row.begin <= position_ && position_ < row.end && row.bytes == block.charged) return row.offset;
+    if (row.begin <= position_ && position_ < row.end && row.bytes >= block.charged) return row.offset;
   }
   return std::nullopt;
 }

@@ -47,7 +47,7 @@ void PlanCursor::bring_about(std::vector<Action>& actions, bool elsewhere) {
   if (elsewhere) {
     for (const Action::Kind kind : {Action::Kind::kMove, Action::Kind::kClearAndMove})
       for (const auto& [block, row] : to_come)
-        if (row->bytes == block->charged) actions.push_back({.kind = kind, .block = block, .offset = row->offset});
+        if (row->bytes >= block->charged) actions.push_back({.kind = kind, .block = block, .offset = row->offset});
   }
   for (const auto& [block, row] : to_come) {
     const bool may_be_dirty = row->leave == Leave::kPageOut || row->leave == Leave::kDies;

@@ -186,6 +186,12 @@ std::uint64_t PlanSwitch::followed_ops() const {
   return sum;
 }
 
+std::uint64_t PlanSwitch::resized_ops() const {
+  std::uint64_t sum = 0;
+  for (const auto& cursor : cursors_) sum += cursor->resized_ops();
+  return sum;
+}
+
 /// That ended, or of which the last ops were left out.
 std::uint64_t PlanSwitch::windows() const {
   std::uint64_t sum = 0;

@@ -49,6 +49,7 @@ class PlanSwitch final : public ActionSource {
   std::optional<base::Bytes> planned_at_end() const override { return cursors_[active_]->planned_at_end(); }
   std::uint32_t followed_window() const override { return cursors_[active_]->followed_window(); }
   std::uint64_t followed_ops() const override;
+  std::uint64_t resized_ops() const override;
   std::uint64_t misses() const override;
 
   std::size_t active_class() const { return active_; }

@@ -27,6 +27,7 @@ struct Statistics {
   std::uint64_t faults_over_budget = 0;  // of those, for how many no room could be made
   std::uint64_t write_faults = 0;        // first writes that no op announced
   std::uint64_t followed_ops = 0;        // ops that a plan expected
+  std::uint64_t resized_ops = 0;         // of followed_ops, of other sizes than planned
   std::uint64_t plan_misses = 0;         // ops other than a plan expected
   std::uint64_t ops_as_planned = 0;      // of followed_ops, where as much was resident at begin and end as planned
   std::uint64_t most_ops_as_planned_in_a_row = 0;
@@ -74,6 +75,7 @@ struct Statistics {
     visit("faults_over_budget", faults_over_budget);
     visit("write_faults", write_faults);
     visit("followed_ops", followed_ops);
+    visit("resized_ops", resized_ops);
     visit("plan_misses", plan_misses);
     visit("ops_as_planned", ops_as_planned);
     visit("most_ops_as_planned_in_a_row", most_ops_as_planned_in_a_row);
