@@ -280,7 +280,8 @@ base::Result<Lesson, NoLesson> learn(const trace::Stream& stream, Bytes budget, 
   const std::vector<trace::WindowClass> classes = trace::classify_windows(stream);
   std::vector<Candidate> candidates = candidates_in(classes, stream);
   if (candidates.empty()) return NoLesson::kNoWindow;
-  lesson.thread = stream.ops[candidates.front().end - stream.first - 1].thread;
+  const Candidate& most = candidates.front();
+  lesson.thread = stream.ops[most.end - stream.first - most.trace.ops.size()].thread;
   const auto fits = [&](const Candidate& one) { return plan::Liveness(one.trace).need() <= budget; };
   if (std::ranges::all_of(candidates, fits)) return NoLesson::kFits;
   if (known != nullptr && known->thread == lesson.thread) add_known(candidates, *known);
