@@ -67,6 +67,17 @@ TEST_F(AdvancingTest, WhatIsNotDroppedBeforeItDiesComesWritable) {
   EXPECT_EQ(counts().page_outs, before + 1) << "it is copied again";
 }
 
+// A page-out of it was taken back, as an op used it too early.
+TEST_F(AdvancingTest, WhatIsDirtyWhereThePlanDropsItIsGoneAllTheSame) {
+  start_following(room_for(2));
+  Block& used = make(kBlock, 1);
+  script_.at_end = {{Kind::kDrop, &used}};
+  run_op(&used);  // the copy takes 5 ms
+  EXPECT_EQ(counts().resident_bytes, 0u);
+  EXPECT_EQ(counts().page_outs, 1u);
+  EXPECT_TRUE(holds(used, 1));
+}
+
 TEST_F(AdvancingTest, ThePlanHasWhatLeftAheadUntilItAwaitsIt) {
   start_following(room_for(4));
   Block& out = make(kBlock, 1);

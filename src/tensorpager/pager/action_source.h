@@ -19,7 +19,7 @@ namespace tensorpager::pager {
 struct Action {
   enum class Kind : std::uint8_t {
     kPageOut,      // the copy is submitted; what is clean leaves at once. It is charged until it is awaited
-    kDrop,         // the same of what should be clean, and is not awaited
+    kDrop,         // the same of what should be clean, and is not awaited: where it is not, compute waits for the copy
     kAwait,        // compute waits until the block of this number, which was paged out, has left; it may be dead by now
     kAwaitQueued,  // the next page-in waits until then, in its queue
     kAwaitCopy,    // as kAwait, of what page-ins have awaited already: it is charged no longer

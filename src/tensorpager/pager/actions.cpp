@@ -19,7 +19,9 @@ void Pager::execute(const Action& action) {
       if (was_to_come && is_awaited && !block.is_charged()) left_early_.push_back({block.number, block.charged});
       if (!take_away(block)) return;
       block.is_awaited = is_awaited;
-      if (!block.copying && finish(block)) note_left_early(block);
+      // The plan takes what is dropped for clean. Where it is not, as a page-out of it was taken back, compute waits.
+      const bool is_to_be_gone = !is_awaited && !binding_.hands_over();
+      if ((!block.copying || is_to_be_gone) && finish(block)) note_left_early(block);
       return;
     }
     case Action::Kind::kAwait:
