@@ -6,14 +6,13 @@
 #include <cmath>
 #include <cstdio>
 #include <optional>
-#include <set>
 
+#include "tensorpager/guide/candidates.h"
 #include "tensorpager/plan/boundary.h"
 #include "tensorpager/plan/liveness.h"
 #include "tensorpager/plan/lower_bound.h"
 #include "tensorpager/plan/planner.h"
 #include "tensorpager/plan/timing.h"
-#include "tensorpager/trace/alike.h"
 #include "tensorpager/trace/windows.h"
 
 namespace tensorpager::guide {
@@ -24,10 +23,6 @@ namespace {
 
 /// Of a direction in which nothing was moved yet. A plan for a slower link begins its transfers earlier.
 constexpr double kUnknownRate = 1e9;
-
-constexpr std::size_t kMostClasses = 6;
-/// What makes up less of the program is served on demand.
-constexpr double kLeastShare = 0.02;
 
 plan::Nanoseconds nanoseconds_of(double seconds) { return plan::Nanoseconds(std::llround(seconds * 1e9)); }
 
@@ -41,136 +36,6 @@ plan::Link link_of(const transfer::Engine::Rate& rate, double handling) {
 
 double overhead_of(plan::Nanoseconds step, plan::Nanoseconds compute) {
   return compute.count() > 0 ? static_cast<double>(step.count()) / static_cast<double>(compute.count()) - 1 : 0;
-}
-
-/// By storage of the trace, the number of the block that it is when the window ends; 0 for none.
-std::vector<std::uint64_t> blocks_at_end(const trace::Stream& stream, trace::Span window) {
-  std::vector<std::uint64_t> blocks;
-  for (const std::size_t i : trace::window_storages(stream, window).at_end)
-    blocks.push_back(i != trace::StreamStorage::kNever ? stream.storages[i].block : 0);
-  return blocks;
-}
-
-/// What an op is known by when it begins is what it is called with, not what ops within it touch.
-std::vector<plan::OpSignature> signatures_of(const trace::Stream& stream, trace::Span window) {
-  std::vector<plan::OpSignature> signatures;
-  for (std::size_t at = window.begin; at < window.end; ++at) signatures.push_back(signature_of(stream, stream.ops[at]));
-  return signatures;
-}
-
-struct Candidate {
-  trace::Trace trace;
-  std::vector<plan::OpSignature> signatures;
-  std::vector<std::uint64_t> blocks;
-  std::uint64_t blocks_at;  // when: so many ops of the session before
-  std::uint64_t end;
-  double share;
-  bool is_alike = false;
-};
-
-double share_of(const trace::WindowClass& one, const trace::Stream& stream) {
-  return static_cast<double>(one.ops()) / static_cast<double>(stream.ops.size());
-}
-
-bool is_in(const trace::Span& window, const trace::WindowClass& one) {
-  return std::ranges::find(one.windows, window) != one.windows.end();
-}
-
-/// Classes that came again, and windows that are alike where most did not; the largest share first.
-std::vector<Candidate> candidates_in(const std::vector<trace::WindowClass>& classes, const trace::Stream& stream) {
-  std::vector<Candidate> candidates;
-  const auto add = [&](const trace::WindowClass& one, bool is_alike) {
-    const trace::Span last = one.windows.back();
-    candidates.push_back({.trace = one.trace,
-                          .signatures = signatures_of(stream, last),
-                          .blocks = blocks_at_end(stream, last),
-                          .blocks_at = stream.first + last.end,
-                          .end = stream.first + last.end,
-                          .share = share_of(one, stream),
-                          .is_alike = is_alike});
-  };
-  const auto is_large = [&](const trace::WindowClass& one) { return share_of(one, stream) >= kLeastShare; };
-  const auto alike =
-      trace::join_alike(classes, static_cast<std::size_t>(kLeastShare * static_cast<double>(stream.ops.size())));
-  for (const trace::WindowClass& one : alike)
-    if (is_large(one)) add(one, true);
-  for (const trace::WindowClass& one : classes) {
-    const bool is_joined = std::ranges::any_of(
-        alike, [&](const trace::WindowClass& group) { return is_in(one.windows.front(), group); });
-    if (one.windows.size() > 1 && is_large(one) && !is_joined) add(one, false);
-  }
-  std::ranges::stable_sort(candidates, std::ranges::greater(), &Candidate::share);
-  if (candidates.size() > kMostClasses) candidates.resize(kMostClasses);
-  return candidates;
-}
-
-/// What the program did before it may do again.
-void add_known(std::vector<Candidate>& candidates, const Lesson& known) {
-  const std::uint64_t newest = std::ranges::max(known.classes, {}, &ClassLesson::end).end;
-  for (const ClassLesson& one : known.classes) {
-    if (one.is_alike) continue;  // a newer one stands for it
-    const auto is_same = [&](const Candidate& other) { return one.agenda->signatures() == other.signatures; };
-    if (candidates.size() == kMostClasses || std::ranges::any_of(candidates, is_same)) continue;
-    trace::Trace trace = *one.trace;
-    for (trace::Storage& storage : trace.storages) storage.identity.reset();
-    candidates.push_back({.trace = std::move(trace),
-                          .signatures = one.agenda->signatures(),
-                          .blocks = one.blocks,
-                          .blocks_at = newest,
-                          .end = one.end,
-                          .share = 0});
-  }
-}
-
-/// Each class's blocks as they are when the newest window ends: what an older window left was renewed since, perhaps,
-/// by those of other classes, as gradients are.
-void bring_up_to_date(std::vector<Candidate>& candidates, const std::vector<trace::WindowClass>& classes,
-                      const trace::Stream& stream) {
-  std::vector<trace::Span> windows;
-  for (const trace::WindowClass& one : classes) windows.insert(windows.end(), one.windows.begin(), one.windows.end());
-  std::ranges::sort(windows, {}, &trace::Span::begin);
-  const std::uint64_t newest = std::ranges::max(candidates, {}, &Candidate::end).end;
-  for (const trace::Span window : windows) {
-    if (stream.first + window.end > newest) break;
-    const auto is_before = [&](const Candidate& one) { return one.blocks_at <= stream.first + window.begin; };
-    if (std::ranges::none_of(candidates, is_before)) continue;
-    const trace::WindowStorages storages = trace::window_storages(stream, window);
-    std::unordered_map<std::uint64_t, std::uint64_t> renewed;
-    for (std::size_t i = 0; i < storages.at_begin.size(); ++i) {
-      const std::size_t before = storages.at_begin[i], after = storages.at_end[i];
-      if (before != trace::StreamStorage::kNever && after != trace::StreamStorage::kNever && before != after)
-        renewed[stream.storages[before].block] = stream.storages[after].block;
-    }
-    for (Candidate& one : candidates) {
-      if (!is_before(one)) continue;
-      for (std::uint64_t& block : one.blocks)
-        if (const auto found = renewed.find(block); found != renewed.end()) block = found->second;
-      one.blocks_at = stream.first + window.end;
-    }
-  }
-}
-
-/// A storage that is the same block in each class is the same over classes.
-void identify(std::vector<Candidate>& candidates) {
-  std::optional<std::set<std::uint64_t>> everywhere;
-  for (const Candidate& one : candidates) {
-    std::set<std::uint64_t> here(one.blocks.begin(), one.blocks.end());
-    if (everywhere) std::erase_if(here, [&](std::uint64_t number) { return !everywhere->contains(number); });
-    everywhere = std::move(here);
-  }
-  for (Candidate& one : candidates) {
-    for (std::size_t i = 0; i < one.blocks.size(); ++i) {
-      trace::Storage& storage = one.trace.storages[i];
-      if (storage.entry && one.blocks[i] != 0 && everywhere->contains(one.blocks[i])) storage.identity = one.blocks[i];
-    }
-  }
-}
-
-/// Slabs are there whichever class's window it is, and as large as they are now.
-void level_slabs(std::vector<Candidate>& candidates, const trace::Stream& stream) {
-  Bytes slab = stream.ops.back().slab;
-  for (const Candidate& one : candidates) slab = std::max(slab, one.trace.slab);
-  for (Candidate& one : candidates) one.trace.slab = slab;
 }
 
 /// What an earlier session planned, with what it promises by the times seen now.
@@ -257,10 +122,9 @@ std::string Lesson::describe() const {
   for (const ClassLesson& one : classes) {
     const plan::Prediction& predicted = one.predicted();
     text += (text.empty() ? "" : "; ") + std::string(one.is_alike ? "windows like one of " : "windows of ") +
-            std::to_string(one.agenda->ops()) + " ops (need " +
-            base::format_bytes(one.need) + ", floor " + base::format_bytes(one.floor) + "), " +
-            base::format_bytes(predicted.page_out) + " out and " + base::format_bytes(predicted.page_in) +
-            " in, overhead " + percent(overhead_of(predicted));
+            std::to_string(one.agenda->ops()) + " ops (need " + base::format_bytes(one.need) + ", floor " +
+            base::format_bytes(one.floor) + "), " + base::format_bytes(predicted.page_out) + " out and " +
+            base::format_bytes(predicted.page_in) + " in, overhead " + percent(overhead_of(predicted));
     if (one.lower_bound_overhead) text += " (bound " + percent(*one.lower_bound_overhead) + ")";
   }
   return text;
@@ -285,9 +149,7 @@ base::Result<Lesson, NoLesson> learn(const trace::Stream& stream, Bytes budget, 
   const auto fits = [&](const Candidate& one) { return plan::Liveness(one.trace).need() <= budget; };
   if (std::ranges::all_of(candidates, fits)) return NoLesson::kFits;
   if (known != nullptr && known->thread == lesson.thread) add_known(candidates, *known);
-  bring_up_to_date(candidates, classes, stream);
-  identify(candidates);
-  level_slabs(candidates, stream);
+  relate(candidates, classes, stream);
   // What is known already is planned again, from the times that were seen.
   std::vector<plan::Plan> plans;
   if (cache != nullptr && (known == nullptr || has_more_than(candidates, *known)))

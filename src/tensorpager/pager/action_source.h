@@ -77,7 +77,7 @@ class ActionSource {
   virtual std::uint32_t followed_window() const = 0;
   virtual std::uint64_t followed_ops() const = 0;
   virtual std::uint64_t resized_ops() const = 0;  // of these, called with other sizes than planned, or making others
-  virtual std::uint64_t misses() const = 0;  // ops other than expected
+  virtual std::uint64_t misses() const = 0;       // ops other than expected
 };
 
 }  // namespace tensorpager::pager

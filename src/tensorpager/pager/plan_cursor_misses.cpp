@@ -71,9 +71,9 @@ std::optional<std::uint32_t> PlanCursor::find_further_on(const OpSignature& op,
   return find_by_names();
 }
 
-/// Where sizes differ from window to window, and some ops in a row were not found: the nearest place whose last ops have
-/// the names of the last ones there were, more of them than at any place near that is behind. Those would be done once
-/// more: a step over time, say.
+/// Where sizes differ from window to window, and some ops in a row were not found: the nearest place whose last ops
+/// have the names of the last ones there were, more of them than at any place near that is behind. Those would be done
+/// once more: a step over time, say.
 std::optional<std::uint32_t> PlanCursor::find_by_names() const {
   if (misses_in_a_row_ < kFewestNames - 1) return std::nullopt;
   const std::uint32_t end = std::min(agenda_->ops(), position_ + kFurthest);
