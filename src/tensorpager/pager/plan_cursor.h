@@ -15,9 +15,11 @@
 // as far as it fits there. Where two ops in a row are found a little further on, by their names and sizes, or for the
 // first by its name and what it touches, or at the window's begin, the ops between were left out: their page-outs are
 // made up for, and rows that are over are void. Where that is not near, no other place of the plan may agree with more
-// of the last ops: else they are done once more, a layer that the plan does not have, say. A block that is not where
-// the plan has it stays there until its row ends, until another is to be there, or until the next window begins: each
-// that goes on from elsewhere than the plan's op before is begun with what the plan has resident then, at its places.
+// of the last ops: else they are done once more, a layer that the plan does not have, say. Where several ops in a row
+// are found in none of these ways, as all sizes are others, the names of the last ops say where they are. A block that
+// is not where the plan has it stays there until its row ends, until another is to be there, or until the next window
+// begins: each that goes on from elsewhere than the plan's op before is begun with what the plan has resident then, at
+// its places.
 #pragma once
 
 #include <deque>

@@ -58,6 +58,7 @@ std::vector<WindowClass> join_alike(const std::vector<WindowClass>& classes, std
     std::size_t ops_that_came_again;
   };
   std::vector<const WindowClass*> newest_first;
+  newest_first.reserve(classes.size());
   for (const WindowClass& one : classes) newest_first.push_back(&one);
   std::ranges::sort(newest_first, std::ranges::greater(),
                     [](const WindowClass* one) { return one->windows.back().end; });
