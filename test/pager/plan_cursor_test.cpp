@@ -207,6 +207,7 @@ TEST_F(PlanCursorTest, MatchesBirthsByTheirOrderAndTheirSizes) {
   make(second_);
   end();
   EXPECT_EQ(cursor_.block_of(kSecond), &second_);
+  EXPECT_EQ(cursor_.misses(), 0u);
   EXPECT_EQ(cursor_.followed_ops(), 2u);
   EXPECT_EQ(cursor_.resized_ops(), 1u);
 }

@@ -1,6 +1,7 @@
 #include "tensorpager/guide/candidates.h"
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <set>
 #include <unordered_map>
@@ -31,10 +32,6 @@ std::vector<plan::OpSignature> signatures_of(const trace::Stream& stream, trace:
   std::vector<plan::OpSignature> signatures;
   for (std::size_t at = window.begin; at < window.end; ++at) signatures.push_back(signature_of(stream, stream.ops[at]));
   return signatures;
-}
-
-double share_of(const trace::WindowClass& one, const trace::Stream& stream) {
-  return static_cast<double>(one.ops()) / static_cast<double>(stream.ops.size());
 }
 
 bool is_in(const trace::Span& window, const trace::WindowClass& one) {
@@ -103,12 +100,12 @@ std::vector<Candidate> candidates_in(const std::vector<trace::WindowClass>& clas
                           .blocks = blocks_at_end(stream, last),
                           .blocks_at = stream.first + last.end,
                           .end = stream.first + last.end,
-                          .share = share_of(one, stream),
+                          .share = static_cast<double>(one.ops()) / static_cast<double>(stream.ops.size()),
                           .is_alike = is_alike});
   };
-  const auto is_large = [&](const trace::WindowClass& one) { return share_of(one, stream) >= kLeastShare; };
-  const auto alike =
-      trace::join_alike(classes, static_cast<std::size_t>(kLeastShare * static_cast<double>(stream.ops.size())));
+  const auto least_ops = static_cast<std::size_t>(std::ceil(kLeastShare * static_cast<double>(stream.ops.size())));
+  const auto is_large = [&](const trace::WindowClass& one) { return one.ops() >= least_ops; };
+  const auto alike = trace::join_alike(classes, least_ops);
   for (const trace::WindowClass& one : alike)
     if (is_large(one)) add(one, true);
   for (const trace::WindowClass& one : classes) {

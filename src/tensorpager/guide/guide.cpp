@@ -148,8 +148,7 @@ void Guide::study() {
     looks_that_fit_ = !learned && learned.error() == NoLesson::kFits ? looks_that_fit_ + 1 : 0;
     if (!learned) is_settled_ = true;
     if (!learned || !is_of_use(learned.value(), known, machine)) return;
-    const bool may_come_again = std::ranges::none_of(learned.value().classes, &ClassLesson::is_alike);
-    if (!learned.value().is_kept && may_come_again) keep(learned.value());
+    if (!learned.value().is_kept && !learned.value().has_alike()) keep(learned.value());
     const std::lock_guard lock(mutex_);
     lesson_ = std::make_shared<const Lesson>(std::move(learned.value()));
   } catch (const std::exception& error) {

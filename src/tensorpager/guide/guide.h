@@ -106,6 +106,7 @@ class Guide final : public base::EventSink {
   void work();
   bool is_for_another_thread();
   void learn_more();
+  bool follows_alike() const;
   void learn_ever_more_rarely();
   void study();
   void keep(const Lesson& lesson) const;
@@ -170,7 +171,6 @@ class Guide final : public base::EventSink {
   std::uint64_t held_ = 0;        // checks in a row at which the plan held
   std::uint64_t taken_back_ = 0;  // plans in a row that did not hold
   bool is_given_ = false;         // by somebody: no other takes its place while it holds at all
-  bool has_alike_ = false;        // plans for windows that differ from those planned
   std::uint64_t refined_ = 0;     // times that a quicker plan took the place of the one in force
   std::uint64_t checks_ = 0;      // of the plans in force at which the program did other than planned, or may do
 };

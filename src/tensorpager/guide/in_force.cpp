@@ -55,7 +55,6 @@ void Guide::begin_to_follow(const std::shared_ptr<const Lesson>& learned, bool i
   checked_followed_ = pager_.account().followed_ops;
   held_ = 0;
   is_given_ = is_given;
-  has_alike_ = std::ranges::any_of(lesson.classes, &ClassLesson::is_alike);
   const ClassLesson& most = lesson.classes.front();
   const plan::Plan& plan = most.agenda->plan();
   window_ops_ = plan.ops;
@@ -119,7 +118,7 @@ void Guide::check() {
     taken_back_ = 0;
     ++held_;
     if (!is_settled_) return learn_more();
-    if (has_alike_) return learn_ever_more_rarely();  // what comes may differ from all that came
+    if (follows_alike()) return learn_ever_more_rarely();  // what comes may differ from all that came
     if (held_ >= kChecksBeforeRest) rest();
     return;
   }
@@ -135,6 +134,11 @@ void Guide::check() {
     return say("the program does other than planned; what it does now is learned anew");
   }
   if (!is_given_) learn_ever_more_rarely();  // what it does besides may never come twice alike
+}
+
+bool Guide::follows_alike() const {
+  const std::lock_guard lock(mutex_);
+  return known_->has_alike();
 }
 
 /// At the first such check, the second, the fourth, the eighth.

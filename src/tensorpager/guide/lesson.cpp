@@ -85,6 +85,8 @@ const ClassLesson* Lesson::find(const std::vector<plan::OpSignature>& signatures
   return found != classes.end() ? &*found : nullptr;
 }
 
+bool Lesson::has_alike() const { return std::ranges::any_of(classes, &ClassLesson::is_alike); }
+
 bool Lesson::has_more_than(const Lesson& other) const {
   return std::ranges::any_of(classes,
                              [&](const ClassLesson& one) { return other.find(one.agenda->signatures()) == nullptr; });

@@ -47,6 +47,8 @@ struct Lesson {
   const ClassLesson* find(const std::vector<plan::OpSignature>& signatures) const;
   /// For people.
   std::string describe() const;
+  /// Whether the program may do other than any of its windows, though it does as planned.
+  bool has_alike() const;
   /// Whether a class is in it that the other has not.
   bool has_more_than(const Lesson& other) const;
   /// What the other's plans promise by the op times of this lesson and on this machine, for the classes that both have,

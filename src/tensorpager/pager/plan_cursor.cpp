@@ -123,11 +123,9 @@ void PlanCursor::end_op(std::vector<Action>& actions) {
   missed_.reset();
   misses_in_a_row_ = 0;
   ++followed_;
-  if (!match_births(position_)) {
-    is_resized_ = true;
-    note_disturbed();
-  }
-  if (is_resized_) ++resized_;
+  const bool are_births_as_expected = match_births(position_);
+  if (!are_births_as_expected) note_disturbed();
+  if (is_resized_ || !are_births_as_expected) ++resized_;
   born_.clear();
   forget_until(done_by_need_[position_]);
   end_rows(actions);

@@ -149,7 +149,7 @@ class PlanCursor final : public ActionSource {
   std::vector<Birth> born_;       // in the op under way, or the likely one before
   std::uint32_t made_ = 0;        // blocks in the op under way
   bool makes_otherwise_ = false;  // than in the last window, as far as sizes tell
-  bool is_resized_ = false;       // the op under way: it is called with other sizes than planned, or has made others
+  bool is_resized_ = false;       // the op under way was called with other sizes than planned
   /// By op: the places of its births among all that it makes, as they were in the last window; empty: not known.
   std::vector<std::vector<std::uint32_t>> places_;
   std::vector<plan::StorageId> placed_;  // in the op under way

@@ -1,5 +1,6 @@
 // Ops that are not the expected ones, and how the plan's are found again.
 #include <algorithm>
+#include <functional>
 
 #include "tensorpager/pager/plan_cursor.h"
 
@@ -20,7 +21,6 @@ constexpr std::size_t kRecent = 16;
 /// Of those, so many must agree where only names do.
 constexpr std::size_t kFewestNames = 4;
 
-bool is_same(const OpSignature& one, const OpSignature& other) { return one == other; }
 bool has_same_name(const OpSignature& one, const OpSignature& other) { return one.name == other.name; }
 
 }  // namespace
@@ -106,10 +106,10 @@ std::optional<std::uint32_t> PlanCursor::find_by_arguments(const OpSignature& op
 
 /// Whether no other place of the plan agrees with more of the last ops.
 bool PlanCursor::is_best_match(std::uint32_t at) const {
-  const std::size_t here = matching_before(at, &is_same);
+  const std::size_t here = matching_before(at, std::equal_to());
   const std::uint64_t name = agenda_->signature(at).name;
   for (std::uint32_t other = 0; other < agenda_->ops(); ++other)
-    if (agenda_->signature(other).name == name && matching_before(other, &is_same) > here) return false;
+    if (agenda_->signature(other).name == name && matching_before(other, std::equal_to()) > here) return false;
   return true;
 }
 

@@ -8,7 +8,7 @@ namespace tensorpager::trace {
 namespace {
 
 /// Of the ops of two windows: so many that only one has, and they are not alike. A forward pass and a training step
-/// differ by half, a net of six layers and one of five by a twelfth.
+/// differ by half, a net of six layers and one of five by an eleventh.
 constexpr double kMostDifferent = 0.2;
 
 /// How often each op comes.
