@@ -21,8 +21,10 @@ test: build
 	ctest --preset $(PRESET)
 	$(PYTEST)
 
-# With the tests marked or labelled slow, the contract under the rebinding binding too, and with a second version of torch.
+# With the tests marked or labelled slow, the contract under the rebinding binding too, the benchmarks compiled, and with a
+# second version of torch.
 test-full: build
+	cmake --build --preset $(PRESET) --target bench_modules
 	ctest --preset $(PRESET)-full
 	$(PYTEST) -m ""
 	TENSORPAGER_BINDING=rebinding $(PYTEST) test/contract

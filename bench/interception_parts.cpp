@@ -24,7 +24,7 @@ auto& space = *new arena::AddressSpace;
 auto& binding = *new memory::StableBinding(space);
 auto& the_pager = *new pager::Pager(space, binding, std::make_unique<pager::LruPolicy>());
 auto& slabs = *new arena::Slabs([] { return the_pager.acquire_slab_chunk(arena::Slabs::kChunk); });
-auto& allocator = *new memory::TorchAllocator(the_pager, space, slabs, [] {});
+auto& allocator = *new memory::TorchAllocator(the_pager, slabs, [] {});
 
 void redispatch(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
   op.redispatchBoxed(intercept::after_key(keys), stack);

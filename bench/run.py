@@ -1,4 +1,4 @@
-"""Runs every benchmark of this folder, one after the other, each in a process of its own.
+"""Runs every benchmark of training in this folder, one after the other, each in a process of its own.
 
 make bench
 """
@@ -7,7 +7,14 @@ import pathlib
 import subprocess
 import sys
 
-BENCHMARKS = ["interception.py", "interception_parts.py", "on_demand.py", "data_parallel.py"]
+BENCHMARKS = [
+    "interception.py",
+    "interception_parts.py",
+    "on_demand.py",
+    "following.py",
+    "programs.py",
+    "data_parallel.py",
+]
 
 
 def main() -> int:

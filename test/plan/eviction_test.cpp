@@ -45,11 +45,32 @@ TEST(Eviction, TakesFewerLargerOnesWhereEachTransferCosts) {
   trace.storages[3].bytes = Bytes(2 * kSize.count());
   const Liveness liveness(trace);
   const auto evict = [&](std::uint64_t overhead) {
-    return choose_evictions(liveness, 6 * kSize.count(), {true, true, true, false}, WindowEnds::kFree, overhead);
+    return choose_evictions(liveness, 6 * kSize.count(), {true, true, true, false}, WindowEnds::kFree,
+                            {.overhead = overhead});
   };
   EXPECT_EQ(after_use(liveness, evict(0), 0, 0), kNever);
   EXPECT_NE(after_use(liveness, evict(0), 1, 0), kNever);
   EXPECT_NE(after_use(liveness, evict(16 * kSize.count()), 0, 0), kNever);
+}
+
+// At op 2 either 0 must go (next at op 6) or 1, which is not used again, but dies.
+TEST(Eviction, TakesWhatDiesForTheRoomThatItGivesUntilThen) {
+  const auto dying_goes = [](std::uint32_t death, double both_ways) {
+    trace::Trace trace = {.granule = 4_KiB};
+    trace.storages = {{.bytes = kSize, .entry = true}, {.bytes = kSize}, {.bytes = kSize, .entry = true}};
+    trace.ops = {use(0), {.name = "make", .births = {storage(1)}}, use(2), use(2), use(2), use(2), use(0)};
+    trace.ops[death].deaths = {storage(1)};
+    const Liveness liveness(trace);
+    const Evictions evictions = choose_evictions(liveness, 2 * kSize.count(), {true, false, false}, WindowEnds::kFixed,
+                                                 {.both_ways = both_ways});
+    const bool dying = after_use(liveness, evictions, 1, 0) != kNever;
+    EXPECT_NE(after_use(liveness, evictions, 0, 0) != kNever, dying);
+    return dying;
+  };
+  EXPECT_FALSE(dying_goes(3, 2));
+  EXPECT_TRUE(dying_goes(5, 2));
+  EXPECT_FALSE(dying_goes(5, 1));
+  EXPECT_TRUE(dying_goes(3, 8));
 }
 
 TEST(Eviction, TakesNothingWhereAllFits) {

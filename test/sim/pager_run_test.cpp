@@ -3,9 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <random>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "../plan/synthetic_traces.h"
 #include "tensorpager/plan/boundary.h"
@@ -106,6 +108,16 @@ TEST(PagerRun, FindsItsWayBackAfterMisses) {
   }
 }
 
+/// Of both classes, where they alternate and nothing is missed.
+std::array<Nanoseconds, 2> steps_in_turn(const std::vector<PagerRun::Class>& both, const Machine& machine) {
+  PagerRun run(both, machine);
+  std::array<Nanoseconds, 2> steps = {};
+  for (int window = 0; window < 4; ++window) {
+    for (std::size_t i = 0; i < 2; ++i) steps[i] = run.run(both[i].trace).measured.step;
+  }
+  return steps;
+}
+
 // Classes that are told apart by what they do, in turn: a miss in one may lead to the other's plan, and back.
 TEST(PagerRun, FindsItsWayBackToThePlansOfTwoClassesThatAlternate) {
   const Machine machine = plan::named_machine("m40-12g");
@@ -118,7 +130,15 @@ TEST(PagerRun, FindsItsWayBackToThePlansOfTwoClassesThatAlternate) {
     ASSERT_TRUE(classes);
     const Plan& plan_of_train = classes->plans[0];
     const Plan& plan_of_evaluate = classes->plans[1];
-    PagerRun run({{train, plan_of_train}, {evaluate, plan_of_evaluate}}, machine);
+    const std::vector<PagerRun::Class> both = {{train, plan_of_train}, {evaluate, plan_of_evaluate}};
+    // A plan promises times for a window after itself. After another class less of a page-out may be under way.
+    const std::array<Nanoseconds, 2> undisturbed = steps_in_turn(both, machine);
+    for (std::size_t i = 0; i < 2; ++i) {
+      const Nanoseconds promised = both[i].plan.predicted.step;
+      EXPECT_LE(undisturbed[i], promised);
+      EXPECT_GE(undisturbed[i], promised - promised / 200);
+    }
+    PagerRun run(both, machine);
     std::mt19937 random(7);
     for (int round = 1; round <= 3; ++round) {
       SCOPED_TRACE(std::string(name) + ", round " + std::to_string(round));
@@ -130,11 +150,12 @@ TEST(PagerRun, FindsItsWayBackToThePlansOfTwoClassesThatAlternate) {
         const PagerRun::Window trained = run.run(train);
         const PagerRun::Window evaluated = run.run(evaluate);
         if (window < 2) continue;
-        for (const auto& [measured, promised] : {std::pair(trained, plan_of_train), {evaluated, plan_of_evaluate}}) {
-          EXPECT_EQ(measured.misses, 0u);
-          EXPECT_EQ(measured.ops_as_planned, train.ops.size());
-          EXPECT_EQ(measured.measured.step, promised.predicted.step);
-          EXPECT_EQ(measured.measured.page_in, promised.predicted.page_in);
+        for (std::size_t i = 0; i < 2; ++i) {
+          const PagerRun::Window& window_of = i == 0 ? trained : evaluated;
+          EXPECT_EQ(window_of.misses, 0u);
+          EXPECT_EQ(window_of.ops_as_planned, train.ops.size());
+          EXPECT_EQ(window_of.measured.step, undisturbed[i]);
+          EXPECT_EQ(window_of.measured.page_in, both[i].plan.predicted.page_in);
         }
         // What leaves at a window's end is counted in the next.
         EXPECT_EQ(trained.measured.page_out + evaluated.measured.page_out,
@@ -149,7 +170,7 @@ TEST(PagerRun, FindsItsWayBackToThePlansOfTwoClassesThatAlternate) {
 TEST(PagerRun, SurvivesMissesInRandomTraces) {
   const Machine machine = small_machine();
   std::uint64_t too_large = 0, in_no_one_place = 0;
-  for (unsigned seed = 1; seed <= kSeeds / 4; ++seed) {
+  for (unsigned seed = 1; seed <= kSeeds; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     const trace::Trace trace = plan::random_trace(seed);
     const plan::Liveness liveness(trace);
@@ -166,8 +187,8 @@ TEST(PagerRun, SurvivesMissesInRandomTraces) {
       ++(error.asked() + error.pinned() > error.budget() ? too_large : in_no_one_place);
     }
   }
-  EXPECT_LE(too_large, kSeeds / 4 / 10);
-  EXPECT_LE(in_no_one_place, kSeeds / 4 / 50);
+  EXPECT_LE(too_large, kSeeds / 10);
+  EXPECT_LE(in_no_one_place, kSeeds / 50);
 }
 
 INSTANTIATE_TEST_SUITE_P(Planners, PagerRunOfPlanner, testing::Values("pages", "lru"),

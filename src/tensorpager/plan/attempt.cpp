@@ -28,10 +28,10 @@ void Candidates::offer(Candidate candidate) {
   if (kept_.size() > kSettled) kept_.pop_back();
 }
 
-Attempt::Attempt(const Groundwork& groundwork, const Boundary* boundary, std::uint64_t overhead)
+Attempt::Attempt(const Groundwork& groundwork, const Boundary* boundary, TransferCosts costs)
     : groundwork_(groundwork),
       boundary_(boundary),
-      overhead_(overhead),
+      costs_(costs),
       machine_(with_link_share(groundwork.problem.machine, groundwork.problem.options.link_share)),
       techniques_(groundwork.problem.options.techniques),
       effort_(techniques_.packing),
@@ -215,8 +215,8 @@ Evictions Attempt::choose_evictions(std::uint64_t space) const {
     std::transform(boundary_->begin(), boundary_->end(), entry.begin(),
                    [](const auto& offset) { return offset.has_value(); });
   else if (techniques_.wrap)
-    return plan::choose_evictions(liveness, space, all_entries(liveness), WindowEnds::kFree, overhead_);
-  return plan::choose_evictions(liveness, space, entry, WindowEnds::kFixed, overhead_);
+    return plan::choose_evictions(liveness, space, all_entries(liveness), WindowEnds::kFree, costs_);
+  return plan::choose_evictions(liveness, space, entry, WindowEnds::kFixed, costs_);
 }
 
 void Attempt::fix_boundary(std::vector<Interval>& intervals) const {

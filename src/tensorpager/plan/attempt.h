@@ -42,8 +42,7 @@ class Candidates {
 
 class Attempt {
  public:
-  /// `overhead`: see `choose_evictions`.
-  Attempt(const Groundwork& groundwork, const Boundary* boundary, std::uint64_t overhead);
+  Attempt(const Groundwork& groundwork, const Boundary* boundary, TransferCosts costs);
 
   /// One round's share of the effort is added to what is left.
   void allow_packing(std::size_t intervals) { effort_.looks += looks_a_round(intervals); }
@@ -100,7 +99,7 @@ class Attempt {
 
   const Groundwork& groundwork_;
   const Boundary* boundary_;  // null: whatever is best
-  std::uint64_t overhead_;
+  TransferCosts costs_;
   Machine machine_;
   const Techniques& techniques_;
   PackingEffort effort_;  // what is left of it

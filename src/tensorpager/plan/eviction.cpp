@@ -20,14 +20,15 @@ constexpr std::size_t kSizes = 65;  // powers of two
 
 class Sweep {
  public:
-  Sweep(const Liveness& liveness, std::uint64_t space, const std::vector<bool>& entry, std::uint64_t overhead)
+  Sweep(const Liveness& liveness, std::uint64_t space, const std::vector<bool>& entry, TransferCosts costs)
       : liveness_(liveness),
         space_(space),
-        overhead_(static_cast<double>(overhead)),
+        overhead_(static_cast<double>(costs.overhead)),
+        both_ways_(costs.both_ways),
         resident_(entry),
         used_(entry.size()),
         touched_at_(entry.size(), -1),
-        queues_(overhead == 0 ? 1 : kSizes) {
+        queues_(costs.overhead == 0 ? 2 : 2 * kSizes) {
     evictions_.after_use.assign(liveness.all_uses(), kNever);
     evictions_.unused_resident = entry;
     for (std::uint32_t i = 0; i < entry.size(); ++i) {
@@ -61,41 +62,48 @@ class Sweep {
   Evictions& evictions() { return evictions_; }
 
  private:
-  std::int64_t next_use(StorageId id) const {
+  struct Need {
+    std::int64_t until;  // the op that uses it next, or after which it dies; kNever where neither comes
+    bool dies;           // before it is used again: it need not come back
+  };
+
+  Need need(StorageId id) const {
     const auto uses = liveness_.uses(id);
     const Life& life = liveness_.life(id);
-    if (uses.empty()) return kNever;
+    if (uses.empty()) return {.until = kNever, .dies = false};
     const bool passed = used_[index(id)] == uses.size();
-    if (passed && !life.entry) return kNever;
+    const std::int64_t wrapped = passed && life.entry ? std::int64_t{liveness_.ops()} : 0;
     const std::uint32_t op = passed ? uses.front().op : uses[used_[index(id)]].op;
     // A gradient that dies early in the window and is born later: its birth is no use of the life before.
-    if (life.birth == op) return kNever;
-    return op + (passed ? std::int64_t{liveness_.ops()} : 0);
+    const bool dies = life.birth == op || (passed && !life.entry);
+    if (!dies) return {.until = wrapped + op, .dies = false};
+    return {.until = life.death ? wrapped + *life.death : kNever, .dies = true};
   }
 
-  using Queue = std::priority_queue<std::pair<std::int64_t, std::uint32_t>>;  // next use, storage; some out of date
+  using Queue = std::priority_queue<std::pair<std::int64_t, std::uint32_t>>;  // until, storage; some out of date
 
   void enqueue(StorageId id) {
-    const auto size = static_cast<std::size_t>(std::bit_width(liveness_.life(id).bytes));
-    queues_[queues_.size() == 1 ? 0 : size].emplace(next_use(id), index(id));
+    const std::size_t size = queues_.size() == 2 ? 0 : std::bit_width(liveness_.life(id).bytes);
+    const Need its = need(id);
+    queues_[2 * size + (its.dies ? 1 : 0)].emplace(its.until, index(id));
   }
 
-  /// Of the storages of one size, within a factor of two, the one that is used last; nothing where there is none.
+  /// Of the storages of one queue the one that is not needed for longest; nothing where there is none.
   std::optional<std::uint32_t> last_used(Queue& queue, std::uint32_t op) const {
     for (; !queue.empty(); queue.pop()) {
-      const auto [next, i] = queue.top();
+      const auto [until, i] = queue.top();
       // An entry of before its last use, or of one that has died. What this op uses is put back after it.
-      if (resident_[i] && touched_at_[i] != op && next == next_use(StorageId{i})) return i;
+      if (resident_[i] && touched_at_[i] != op && until == need(StorageId{i}).until) return i;
     }
     return std::nullopt;
   }
 
-  /// Ops until it is used again, for what its transfers cost a byte.
+  /// Ops until it is needed again, for what its transfers cost a byte.
   double gain(std::uint32_t i, std::uint32_t op) const {
-    const std::int64_t next = next_use(StorageId{i});
-    const auto distance = static_cast<double>(next == kNever ? 4 * std::int64_t{liveness_.ops()} : next - op);
+    const Need its = need(StorageId{i});
+    const auto distance = static_cast<double>(its.until == kNever ? 4 * std::int64_t{liveness_.ops()} : its.until - op);
     const auto bytes = static_cast<double>(liveness_.life(StorageId{i}).bytes);
-    return distance * bytes / (bytes + overhead_);
+    return distance * (its.dies ? both_ways_ : 1) * bytes / (bytes + overhead_);
   }
 
   std::uint32_t take_victim(std::uint32_t op) {
@@ -137,11 +145,12 @@ class Sweep {
   const Liveness& liveness_;
   std::uint64_t space_;
   double overhead_;  // bytes
+  double both_ways_;
   std::vector<bool> resident_;
   std::vector<std::uint32_t> used_;  // uses passed
   std::vector<std::int64_t> touched_at_;
   std::uint64_t charged_ = 0;
-  std::vector<Queue> queues_;  // by size, or one for all
+  std::vector<Queue> queues_;  // by size, or all sizes in one; of each, what comes back, and what does not
   Evictions evictions_;
 };
 
@@ -157,9 +166,9 @@ std::vector<bool> all_entries(const Liveness& liveness) {
 }
 
 Evictions choose_evictions(const Liveness& liveness, std::uint64_t space, std::vector<bool> entry, WindowEnds ends,
-                           std::uint64_t overhead) {
+                           TransferCosts costs) {
   for (int sweep_number = 1;; ++sweep_number) {
-    Sweep sweep(liveness, space, entry, overhead);
+    Sweep sweep(liveness, space, entry, costs);
     sweep.run();
     if (sweep.resident() != entry && ends == WindowEnds::kFree && sweep_number < kMaxSweeps) {
       entry = sweep.resident();

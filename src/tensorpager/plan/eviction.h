@@ -1,8 +1,8 @@
 // Which storages are below, and between which of their uses: the first decision of a plan, by bytes alone. Belady's
-// rule: where an op finds no room, the resident storage whose next use is farthest away goes. Where each transfer costs
-// compute something, however small it is, larger storages go before smaller ones that are used a little later. The
-// window follows itself, so parameters have a next use too, and what is resident at its end must be what it began with:
-// sweeps are repeated until that holds.
+// rule: where an op finds no room, the resident storage whose next use is farthest away goes. What dies unused gives
+// its room until then only, but does not come back. Where each transfer costs compute something, however small it is,
+// larger storages go before smaller ones that are used a little later. The window follows itself, so parameters have a
+// next use too, and what is resident at its end must be what it began with: sweeps are repeated until that holds.
 #pragma once
 
 #include <cstdint>
@@ -27,11 +27,15 @@ enum class WindowEnds : std::uint8_t {
   kFixed,  // the storages given
 };
 
+struct TransferCosts {
+  std::uint64_t overhead = 0;  // bytes whose transfer costs as much as a transfer costs besides; 0: by next use alone
+  double both_ways = 2;        // what going and coming back costs, for each that going alone does; at least 1
+};
+
 /// `space` is at least the floor without slabs. `entry`: by storage, whether it is resident when the window begins; a
-/// first guess where the ends are free. Where they are fixed, the last op uses all of these. `overhead`: bytes whose
-/// transfer costs as much as a transfer costs besides; 0: by next use alone.
+/// first guess where the ends are free. Where they are fixed, the last op uses all of these.
 Evictions choose_evictions(const Liveness& liveness, std::uint64_t space, std::vector<bool> entry, WindowEnds ends,
-                           std::uint64_t overhead = 0);
+                           TransferCosts costs = {});
 
 /// What pages and lives over the window's end.
 std::vector<bool> all_entries(const Liveness& liveness);

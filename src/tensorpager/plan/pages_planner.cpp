@@ -71,12 +71,14 @@ class PagesPlanner final : public Planner {
   /// Whether what transfers cost compute matters more than their bytes shows in the time of the whole only.
   static std::optional<Candidate> search(const Groundwork& groundwork, const Boundary* boundary) {
     Candidates candidates;
-    const std::uint64_t overhead = overhead_of(groundwork.problem.machine);
+    TransferCosts costs = costs_of(groundwork.problem.machine);
+    const std::uint64_t overhead = costs.overhead;
     for (const std::uint64_t times : kOverheads) {
       if (times != 0 && (overhead == 0 || !groundwork.problem.options.techniques.larger_first)) break;
-      search_with(groundwork, boundary, times * overhead, candidates);
+      costs.overhead = times * overhead;
+      search_with(groundwork, boundary, costs, candidates);
     }
-    const Attempt attempt(groundwork, boundary, overhead);
+    const Attempt attempt(groundwork, boundary, costs);
     std::optional<Candidate> best;
     double best_cost = 0;
     for (Candidate& candidate : candidates.all()) {
@@ -91,18 +93,20 @@ class PagesPlanner final : public Planner {
   }
 
   /// As many bytes cost both links as long as handling a page-out and a page-in takes.
-  static std::uint64_t overhead_of(const Machine& machine) {
+  static TransferCosts costs_of(const Machine& machine) {
     const auto handling = std::chrono::duration<double>(machine.out.handling + machine.in.handling).count();
-    return static_cast<std::uint64_t>(handling / (1 / machine.out.fastest() + 1 / machine.in.fastest()));
+    const double out = 1 / machine.out.fastest();
+    const double in = 1 / machine.in.fastest();
+    return {.overhead = static_cast<std::uint64_t>(handling / (out + in)), .both_ways = (out + in) / out};
   }
 
   static std::uint64_t share_of(std::uint64_t bytes, double share) {
     return static_cast<std::uint64_t>(static_cast<double>(bytes) * share);
   }
 
-  static void search_with(const Groundwork& groundwork, const Boundary* boundary, std::uint64_t overhead,
+  static void search_with(const Groundwork& groundwork, const Boundary* boundary, TransferCosts costs,
                           Candidates& candidates) {
-    Attempt attempt(groundwork, boundary, overhead);
+    Attempt attempt(groundwork, boundary, costs);
     const std::uint64_t space = groundwork.space();
     const std::uint64_t least = (groundwork.liveness.floor() - groundwork.liveness.slab()).count();
     Candidates found;
@@ -146,7 +150,7 @@ class PagesPlanner final : public Planner {
     }
     // Where packing needed other means, deciding offsets with residency may be the better of the two. It knows nothing
     // of the overhead: once is enough.
-    if (overhead == 0 && (found.empty() || (planned < space && groundwork.liveness.ops() <= kOnlineOps))) {
+    if (costs.overhead == 0 && (found.empty() || (planned < space && groundwork.liveness.ops() <= kOnlineOps))) {
       if (auto rows = attempt.online()) found.offer(std::move(*rows));
     }
     for (Candidate& rows : found.all()) candidates.offer(std::move(rows));
