@@ -87,12 +87,13 @@ TEST(OnlinePlacement, KeepsABoundaryOrSaysThatItDoesNot) {
   for (const std::size_t id : {0, 1, 0}) trace.ops.push_back({.name = "op", .reads = {storage(id)}});
   const Liveness liveness(trace);
   const Boundary first_below = {20'480, std::nullopt};
-  const auto placed = place_online_within(liveness, 40'960, trace.granule, first_below);
+  const auto placed = place_online_within(liveness, 40'960, trace.granule, first_below, Victim::kFarthestNextUse);
   ASSERT_TRUE(placed);
   for (const Interval& interval : placed->intervals) {
     EXPECT_TRUE(interval.storage != storage(0) || interval.offset == 20'480u);
   }
-  EXPECT_FALSE(place_online_within(liveness, 20'480, trace.granule, Boundary{std::nullopt, 0}));
+  EXPECT_FALSE(
+      place_online_within(liveness, 20'480, trace.granule, Boundary{std::nullopt, 0}, Victim::kFarthestNextUse));
 }
 
 }  // namespace

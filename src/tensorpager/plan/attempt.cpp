@@ -155,10 +155,19 @@ double Attempt::cost_of(const Candidate& candidate) const {
 }
 
 std::optional<Candidate> Attempt::online() const {
+  std::optional<Candidate> best;
+  for (const Victim victim : {Victim::kFarthestNextUse, Victim::kLeastRecentlyUsed}) {
+    auto candidate = online(victim);
+    if (candidate && (!best || candidate->step < best->step)) best = std::move(candidate);
+  }
+  return best;
+}
+
+std::optional<Candidate> Attempt::online(Victim victim) const {
   const base::Bytes granule = groundwork_.problem.trace.granule;
   auto found = boundary_ != nullptr
-                   ? place_online_within(groundwork_.liveness, groundwork_.space(), granule, *boundary_)
-                   : place_online(groundwork_.liveness, groundwork_.space(), granule, Victim::kFarthestNextUse);
+                   ? place_online_within(groundwork_.liveness, groundwork_.space(), granule, *boundary_, victim)
+                   : place_online(groundwork_.liveness, groundwork_.space(), granule, victim);
   if (!found) return std::nullopt;
   OnlinePlacement placed = std::move(*found);
   if (boundary_ != nullptr) fix_boundary(placed.intervals);

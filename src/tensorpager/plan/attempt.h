@@ -73,10 +73,13 @@ class Attempt {
   /// In the unit of its step: the time, and for what of the space it wastes.
   double cost_of(const Candidate& candidate) const;
 
-  /// Nothing where a boundary table does not place.
+  /// The quicker of what is evicted with knowledge and without: the first must at times free long ranges that are used
+  /// soon. Nothing where a boundary table does not place.
   std::optional<Candidate> online() const;
 
  private:
+  std::optional<Candidate> online(Victim victim) const;
+
   /// Links that keep their rate are as likely as those that do not.
   Nanoseconds step_of(const std::vector<Row>& rows) const;
 

@@ -62,23 +62,7 @@ class Sweep {
   Evictions& evictions() { return evictions_; }
 
  private:
-  struct Need {
-    std::int64_t until;  // the op that uses it next, or after which it dies; kNever where neither comes
-    bool dies;           // before it is used again: it need not come back
-  };
-
-  Need need(StorageId id) const {
-    const auto uses = liveness_.uses(id);
-    const Life& life = liveness_.life(id);
-    if (uses.empty()) return {.until = kNever, .dies = false};
-    const bool passed = used_[index(id)] == uses.size();
-    const std::int64_t wrapped = passed && life.entry ? std::int64_t{liveness_.ops()} : 0;
-    const std::uint32_t op = passed ? uses.front().op : uses[used_[index(id)]].op;
-    // A gradient that dies early in the window and is born later: its birth is no use of the life before.
-    const bool dies = life.birth == op || (passed && !life.entry);
-    if (!dies) return {.until = wrapped + op, .dies = false};
-    return {.until = life.death ? wrapped + *life.death : kNever, .dies = true};
-  }
+  Need need(StorageId id) const { return liveness_.need_after(id, used_[index(id)]); }
 
   using Queue = std::priority_queue<std::pair<std::int64_t, std::uint32_t>>;  // until, storage; some out of date
 
@@ -101,7 +85,7 @@ class Sweep {
   /// Ops until it is needed again, for what its transfers cost a byte.
   double gain(std::uint32_t i, std::uint32_t op) const {
     const Need its = need(StorageId{i});
-    const auto distance = static_cast<double>(its.until == kNever ? 4 * std::int64_t{liveness_.ops()} : its.until - op);
+    const auto distance = static_cast<double>(its.until - op);
     const auto bytes = static_cast<double>(liveness_.life(StorageId{i}).bytes);
     return distance * (its.dies ? both_ways_ : 1) * bytes / (bytes + overhead_);
   }

@@ -83,7 +83,7 @@ class Pass {
   };
 
   using ByOffset = std::map<std::uint64_t, StorageId>;
-  static constexpr double kNever = std::numeric_limits<double>::infinity();
+  static constexpr double kPinned = std::numeric_limits<double>::infinity();
 
   struct Wanted {
     StorageId storage;
@@ -113,7 +113,7 @@ class Pass {
       of.dirty = fill == Fill::kBorn;
       by_offset_.emplace(offset, id);
       by_last_use_.emplace(of.last_use, id);
-      by_next_use_.emplace(next_use(id), id);
+      by_need_.emplace(need(id).until, id);
     }
     placement_.intervals.push_back(interval);
   }
@@ -126,7 +126,7 @@ class Pass {
     free_range(*of.offset, interval.bytes, end);
     by_offset_.erase(*of.offset);
     by_last_use_.erase({of.last_use, id});
-    by_next_use_.erase({next_use(id), id});
+    by_need_.erase({need(id).until, id});
     of.offset.reset();
   }
 
@@ -150,12 +150,12 @@ class Pass {
     for (const Touch& touch : liveness_.touches(op)) {
       Block& of = block(touch.storage);
       by_last_use_.erase({of.last_use, touch.storage});
-      by_next_use_.erase({next_use(touch.storage), touch.storage});
+      by_need_.erase({need(touch.storage).until, touch.storage});
       of.last_use = op;
       of.dirty |= touch.write;
       ++of.used;
       by_last_use_.emplace(of.last_use, touch.storage);
-      by_next_use_.emplace(next_use(touch.storage), touch.storage);
+      by_need_.emplace(need(touch.storage).until, touch.storage);
     }
     if (liveness_.temporary(op) > 0) free_range(temporary_offset_, liveness_.temporary(op), op + 1);
     for (const StorageId id : liveness_.deaths(op)) {
@@ -238,7 +238,7 @@ class Pass {
   bool make_far_gap(std::uint64_t bytes, std::uint32_t op) {
     std::optional<Run> best;
     int runs = 0;
-    for (auto far = by_next_use_.rbegin(); far != by_next_use_.rend() && runs < kRuns; ++far, ++runs) {
+    for (auto far = by_need_.rbegin(); far != by_need_.rend() && runs < kRuns; ++far, ++runs) {
       const auto run = grow_run(far->second, bytes, op);
       if (run && (!best || run->cost < best->cost)) best = run;
     }
@@ -252,17 +252,17 @@ class Pass {
   /// Nothing where the op's own storages leave too little between them.
   std::optional<Run> grow_run(StorageId from, std::uint64_t bytes, std::uint32_t op) const {
     const auto cost = [&](ByOffset::const_iterator block) {
-      return blocks_[index(block->second)].pinned_at == op ? kNever : cost_of(block->second, op);
+      return blocks_[index(block->second)].pinned_at == op ? kPinned : cost_of(block->second, op);
     };
     Run run{.first = by_offset_.find(*blocks_[index(from)].offset), .end = {}, .cost = 0};
     run.cost = cost(run.first);
     run.end = std::next(run.first);
-    while (run.cost < kNever) {
+    while (run.cost < kPinned) {
       const auto before = run.first == by_offset_.begin() ? by_offset_.end() : std::prev(run.first);
       const std::uint64_t begin = before == by_offset_.end() ? 0 : before->first + liveness_.life(before->second).bytes;
       if ((run.end == by_offset_.end() ? space_ : run.end->first) - begin >= bytes) return run;
-      const double cost_before = before == by_offset_.end() ? kNever : cost(before);
-      const double cost_after = run.end == by_offset_.end() ? kNever : cost(run.end);
+      const double cost_before = before == by_offset_.end() ? kPinned : cost(before);
+      const double cost_after = run.end == by_offset_.end() ? kPinned : cost(run.end);
       run.cost += std::min(cost_before, cost_after);
       if (cost_before < cost_after)
         run.first = before;
@@ -272,19 +272,14 @@ class Pass {
     return std::nullopt;
   }
 
-  /// Counted on into the next window.
-  std::int64_t next_use(StorageId id) const {
-    const auto uses = liveness_.uses(id);
-    const std::uint32_t used = blocks_[index(id)].used;
-    if (used < uses.size()) return uses[used].op;
-    return std::int64_t{liveness_.ops()} + (uses.empty() ? liveness_.ops() : uses.front().op);
-  }
+  Need need(StorageId id) const { return liveness_.need_after(id, blocks_[index(id)].used); }
 
   /// Transfers that it will take, over the time that there is for them.
   double cost_of(StorageId id, std::uint32_t op) const {
     const Block& of = blocks_[index(id)];
-    return static_cast<double>(liveness_.life(id).bytes) * (of.dirty ? 2 : 1) /
-           static_cast<double>(next_use(id) - op + 1);
+    const Need its = need(id);
+    return static_cast<double>(liveness_.life(id).bytes) * ((of.dirty ? 1 : 0) + (its.dies ? 0 : 1)) /
+           static_cast<double>(its.until - op + 1);
   }
 
   void free_range(std::uint64_t offset, std::uint64_t bytes, std::int64_t op) {
@@ -332,7 +327,7 @@ class Pass {
   std::vector<Block> blocks_;
   ByOffset by_offset_;
   std::set<std::pair<std::int64_t, StorageId>> by_last_use_;
-  std::set<std::pair<std::int64_t, StorageId>> by_next_use_;
+  std::set<std::pair<std::int64_t, StorageId>> by_need_;
   NewestByRange<std::int64_t> freed_;  // the op before which bytes were freed
   std::uint64_t temporary_offset_ = 0;
   OnlinePlacement placement_;
@@ -357,8 +352,8 @@ OnlinePlacement without_joined(OnlinePlacement from) {
 }  // namespace
 
 std::optional<OnlinePlacement> place_online_within(const Liveness& liveness, std::uint64_t space, base::Bytes granule,
-                                                   const Boundary& boundary) {
-  Pass pass(liveness, space, granule, Victim::kFarthestNextUse, boundary);
+                                                   const Boundary& boundary, Victim victim) {
+  Pass pass(liveness, space, granule, victim, boundary);
   pass.run();
   if (pass.boundary_at_end(false) != boundary) return std::nullopt;
   return without_joined(pass.result());

@@ -24,9 +24,9 @@ struct OnlinePlacement {
 /// What stays at one offset over the window's end, by storage.
 using Boundary = std::vector<std::optional<std::uint64_t>>;
 
-/// Nothing where something of `boundary` does not come back to its offset, by the farthest next use.
+/// Nothing where something of `boundary` does not come back to its offset.
 std::optional<OnlinePlacement> place_online_within(const Liveness& liveness, std::uint64_t space, base::Bytes granule,
-                                                   const Boundary& boundary);
+                                                   const Boundary& boundary, Victim victim);
 
 /// `space` is at least the floor without slabs.
 OnlinePlacement place_online(const Liveness& liveness, std::uint64_t space, base::Bytes granule, Victim victim);

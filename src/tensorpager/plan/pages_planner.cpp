@@ -18,8 +18,10 @@ constexpr std::size_t kFeedbackWork = 600'000;
 /// much: what does not fit may still be quicker, over transfers.
 constexpr double kSmallestFeedbackStep = 0.98;
 constexpr double kLargestFeedbackStep = 0.93;
-/// Beyond so many it is a last resort only: each eviction looks at all that is resident.
+/// Beyond so many it is a last resort only, as each eviction looks at all that is resident: where what was found takes
+/// longer than bytes alone promised by more than this part.
 constexpr std::uint32_t kOnlineOps = 2000;
+constexpr int kFarOff = 4;
 constexpr std::uint64_t kSettlingLooks = 2'000'000;  // for each of the quickest plans
 constexpr std::uint64_t kLastLooks = 16'000'000;     // for the one that is taken
 /// A round takes time. Offsets wait for fewer page-outs than bytes alone do: what they promise may be slower by this
@@ -114,12 +116,14 @@ class PagesPlanner final : public Planner {
     std::uint64_t lowest = space;
     std::uint64_t fitted = 0;             // the most that was planned for and fitted
     std::uint64_t too_much = UINT64_MAX;  // the least that did not
+    Nanoseconds first_promise = Nanoseconds::max();
     std::size_t rounds = kFeedbackRounds;
     for (std::size_t round = 0; round < rounds && planned >= least; ++round) {
       const std::vector<Interval> scheduled = attempt.schedule(planned);
       rounds = std::clamp<std::size_t>(kFeedbackWork / std::max<std::size_t>(scheduled.size(), 1), 2, kFeedbackRounds);
       double scale = kSmallestFeedbackStep;
       const Nanoseconds promised = attempt.step_by_bytes(scheduled);
+      if (round == 0) first_promise = promised;
       const auto may_be_quicker = [&] {
         return found.empty() || promised < found.least_step() + found.least_step() / kPromiseMayBeat;
       };
@@ -150,7 +154,8 @@ class PagesPlanner final : public Planner {
     }
     // Where packing needed other means, deciding offsets with residency may be the better of the two. It knows nothing
     // of the overhead: once is enough.
-    if (costs.overhead == 0 && (found.empty() || (planned < space && groundwork.liveness.ops() <= kOnlineOps))) {
+    const bool is_far_off = found.empty() || found.least_step() > first_promise + first_promise / kFarOff;
+    if (costs.overhead == 0 && (is_far_off || (planned < space && groundwork.liveness.ops() <= kOnlineOps))) {
       if (auto rows = attempt.online()) found.offer(std::move(*rows));
     }
     for (Candidate& rows : found.all()) candidates.offer(std::move(rows));
