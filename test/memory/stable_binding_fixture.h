@@ -1,0 +1,84 @@
+// Blocks of a stable binding, and the kernel's account of their pages.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "tensorpager/arena/witness.h"
+#include "tensorpager/memory/stable_binding.h"
+
+namespace tensorpager::memory {
+
+using namespace base;
+using arena::Piece;
+using pager::Access;
+using pager::Block;
+
+/// Asks the kernel, which answers instead of faulting.
+class AccessProbe {
+ public:
+  AccessProbe() { EXPECT_EQ(pipe(ends_), 0); }
+  ~AccessProbe() {
+    close(ends_[0]);
+    close(ends_[1]);
+  }
+  AccessProbe(const AccessProbe&) = delete;
+  AccessProbe& operator=(const AccessProbe&) = delete;
+
+  bool may_read(const std::byte* at) {
+    if (write(ends_[1], at, 1) != 1) return false;
+    char taken = 0;
+    return read(ends_[0], &taken, 1) == 1;
+  }
+  /// Writes what is there already.
+  bool may_write(std::byte* at) {
+    if (write(ends_[1], at, 1) != 1) return false;
+    if (read(ends_[0], at, 1) == 1) return true;
+    char taken = 0;
+    EXPECT_EQ(read(ends_[0], &taken, 1), 1);
+    return false;
+  }
+
+ private:
+  int ends_[2];
+};
+
+class StableBindingTest : public testing::Test {
+ protected:
+  void acquire(Block& block, Bytes size, Bytes allowance = kUnlimited) {
+    block.size = size;
+    block.charged = binding_.charge_for(size);
+    block.data = binding_.acquire(block.charged, allowance);
+  }
+  void page_out(Block& block) {
+    binding_.begin_page_out(block);
+    relocate(binding_.begin_unbind(block));
+    block.word = pager::kAbsent;
+  }
+  /// Fills what is staged with `mark`.
+  void page_in(Block& block, char mark, Access access) {
+    const std::vector<Piece> pieces = binding_.stage(block, kUnlimited);
+    for (const Piece& piece : pieces) std::memset(piece.at, mark, piece.bytes.count());
+    relocate(binding_.begin_bind(block, pieces, access));
+    block.word = access == Access::kRead ? pager::kClean : 0;
+  }
+  void relocate(const pager::Relocation& relocation) {
+    binding_.relocate(relocation);
+    binding_.end_relocation(relocation);
+  }
+  static bool is_all(const Block& block, char mark) {
+    return std::all_of(block.data, block.data + block.charged.count(),
+                       [&](std::byte b) { return b == std::byte(mark); });
+  }
+  Bytes resident() const { return arena::resident_size(space_.begin(), space_.end()); }
+
+  arena::AddressSpace space_;
+  StableBinding binding_{space_};
+  AccessProbe probe_;
+};
+
+}  // namespace tensorpager::memory
