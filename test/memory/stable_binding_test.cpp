@@ -1,9 +1,7 @@
 // Addresses and pages by the kernel's account: what may be accessed, what stays, what is given back.
 #include "tensorpager/memory/stable_binding.h"
 
-#include <sys/mman.h>
-
-#include <cstdio>
+#include <cstring>
 #include <fstream>
 #include <string>
 
