@@ -64,6 +64,22 @@ TEST(Liveness, NumbersUsesOnceAnOp) {
   EXPECT_EQ(liveness.life(storage(2)).death, 0u);
 }
 
+TEST(Liveness, KnowsHowLongAStorageIsIdleAfterAUse) {
+  const Liveness liveness(example());
+  const auto expect = [&](std::size_t id, std::size_t used, std::int64_t until, bool dies) {
+    const Idle idle = liveness.idle_after(storage(id), used);
+    EXPECT_EQ(idle.until, until) << id << ", " << used;
+    EXPECT_EQ(idle.dies, dies) << id << ", " << used;
+  };
+  expect(0, 1, 3, false);
+  expect(0, 2, 4 + 1, false);  // in the next window
+  expect(1, 1, 2, false);
+  expect(1, 2, 2, true);
+  expect(2, 0, 0, true);  // what comes next is the birth of another life
+  expect(2, 1, 4 + 0, true);
+  expect(3, 0, 5 * 4, false);  // never paged, so it has no uses
+}
+
 TEST(Liveness, NeedIsTheFloorOfAnUnpagedRandomTraceOrAboveIt) {
   for (unsigned seed = 1; seed <= 300; ++seed) {
     const Liveness liveness(random_trace(seed));

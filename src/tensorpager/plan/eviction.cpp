@@ -62,29 +62,29 @@ class Sweep {
   Evictions& evictions() { return evictions_; }
 
  private:
-  Need need(StorageId id) const { return liveness_.need_after(id, used_[index(id)]); }
+  Idle idle(StorageId id) const { return liveness_.idle_after(id, used_[index(id)]); }
 
   using Queue = std::priority_queue<std::pair<std::int64_t, std::uint32_t>>;  // until, storage; some out of date
 
   void enqueue(StorageId id) {
     const std::size_t size = queues_.size() == 2 ? 0 : std::bit_width(liveness_.life(id).bytes);
-    const Need its = need(id);
+    const Idle its = idle(id);
     queues_[2 * size + (its.dies ? 1 : 0)].emplace(its.until, index(id));
   }
 
-  /// Of the storages of one queue the one that is not needed for longest; nothing where there is none.
+  /// Of the storages of one queue the one that is idle for longest; nothing where there is none.
   std::optional<std::uint32_t> last_used(Queue& queue, std::uint32_t op) const {
     for (; !queue.empty(); queue.pop()) {
       const auto [until, i] = queue.top();
       // An entry of before its last use, or of one that has died. What this op uses is put back after it.
-      if (resident_[i] && touched_at_[i] != op && until == need(StorageId{i}).until) return i;
+      if (resident_[i] && touched_at_[i] != op && until == idle(StorageId{i}).until) return i;
     }
     return std::nullopt;
   }
 
-  /// Ops until it is needed again, for what its transfers cost a byte.
+  /// Ops that it is idle for, for what its transfers cost a byte.
   double gain(std::uint32_t i, std::uint32_t op) const {
-    const Need its = need(StorageId{i});
+    const Idle its = idle(StorageId{i});
     const auto distance = static_cast<double>(its.until - op);
     const auto bytes = static_cast<double>(liveness_.life(StorageId{i}).bytes);
     return distance * (its.dies ? both_ways_ : 1) * bytes / (bytes + overhead_);

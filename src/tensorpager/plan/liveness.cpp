@@ -25,17 +25,17 @@ std::span<const Use> Liveness::uses(StorageId id) const {
   return {uses_.data() + begin, use_begins_[index(id) + 1] - begin};
 }
 
-Need Liveness::need_after(StorageId id, std::size_t used) const {
-  constexpr std::int64_t kNoNeed = 5;  // windows
+Idle Liveness::idle_after(StorageId id, std::size_t used) const {
+  constexpr std::int64_t kFar = 5;  // windows
   const std::span<const Use> its = uses(id);
-  if (its.empty()) return {.until = kNoNeed * ops(), .dies = false};
+  if (its.empty()) return {.until = kFar * ops(), .dies = false};
   const bool passed = used == its.size();
   const std::int64_t wrapped = passed && life(id).entry ? ops() : 0;
   const std::uint32_t op = its[passed ? 0 : used].op;
   // A gradient that dies early in the window and is born later: its birth is no use of the life before.
   const bool dies = life(id).birth == op || (passed && !life(id).entry);
   if (!dies) return {.until = wrapped + op, .dies = false};
-  return {.until = life(id).death ? wrapped + *life(id).death : kNoNeed * ops(), .dies = true};
+  return {.until = life(id).death ? wrapped + *life(id).death : kFar * ops(), .dies = true};
 }
 
 std::span<const Touch> Liveness::touches(std::uint32_t op) const {

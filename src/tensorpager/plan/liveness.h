@@ -33,8 +33,8 @@ struct Life {
   std::optional<std::uint32_t> death = {};  // op after which it is freed
 };
 
-/// What a storage is in memory for after a use.
-struct Need {
+/// What comes of a storage after a use.
+struct Idle {
   std::int64_t until;  // the op that uses it next, or after which it dies; counted on into the next windows
   bool dies;           // before it is used again: it need not come back
 };
@@ -50,7 +50,7 @@ class Liveness {
   /// Of a pageable storage, by op; its birth is a use.
   std::span<const Use> uses(trace::StorageId id) const;
   /// After its first `used` uses in the window. Where it lives on and is not used again: four windows on.
-  Need need_after(trace::StorageId id, std::size_t used) const;
+  Idle idle_after(trace::StorageId id, std::size_t used) const;
   /// Number of the storage's first use among the uses of all.
   std::size_t first_use(trace::StorageId id) const { return use_begins_[trace::index(id)]; }
   std::size_t all_uses() const { return uses_.size(); }

@@ -23,7 +23,7 @@ constexpr int kMaxPasses = 8;
 
 /// Where more is resident, not all runs of neighbours are looked at: that takes the square of the trace.
 constexpr std::size_t kAllRuns = 1024;
-/// Only those round the storages whose next uses are the farthest.
+/// Only those round the storages that are idle for longest.
 constexpr int kRuns = 32;
 
 class Pass {
@@ -113,7 +113,7 @@ class Pass {
       of.dirty = fill == Fill::kBorn;
       by_offset_.emplace(offset, id);
       by_last_use_.emplace(of.last_use, id);
-      by_need_.emplace(need(id).until, id);
+      by_idle_until_.emplace(idle(id).until, id);
     }
     placement_.intervals.push_back(interval);
   }
@@ -126,7 +126,7 @@ class Pass {
     free_range(*of.offset, interval.bytes, end);
     by_offset_.erase(*of.offset);
     by_last_use_.erase({of.last_use, id});
-    by_need_.erase({need(id).until, id});
+    by_idle_until_.erase({idle(id).until, id});
     of.offset.reset();
   }
 
@@ -150,12 +150,12 @@ class Pass {
     for (const Touch& touch : liveness_.touches(op)) {
       Block& of = block(touch.storage);
       by_last_use_.erase({of.last_use, touch.storage});
-      by_need_.erase({need(touch.storage).until, touch.storage});
+      by_idle_until_.erase({idle(touch.storage).until, touch.storage});
       of.last_use = op;
       of.dirty |= touch.write;
       ++of.used;
       by_last_use_.emplace(of.last_use, touch.storage);
-      by_need_.emplace(need(touch.storage).until, touch.storage);
+      by_idle_until_.emplace(idle(touch.storage).until, touch.storage);
     }
     if (liveness_.temporary(op) > 0) free_range(temporary_offset_, liveness_.temporary(op), op + 1);
     for (const StorageId id : liveness_.deaths(op)) {
@@ -238,7 +238,7 @@ class Pass {
   bool make_far_gap(std::uint64_t bytes, std::uint32_t op) {
     std::optional<Run> best;
     int runs = 0;
-    for (auto far = by_need_.rbegin(); far != by_need_.rend() && runs < kRuns; ++far, ++runs) {
+    for (auto far = by_idle_until_.rbegin(); far != by_idle_until_.rend() && runs < kRuns; ++far, ++runs) {
       const auto run = grow_run(far->second, bytes, op);
       if (run && (!best || run->cost < best->cost)) best = run;
     }
@@ -272,12 +272,12 @@ class Pass {
     return std::nullopt;
   }
 
-  Need need(StorageId id) const { return liveness_.need_after(id, blocks_[index(id)].used); }
+  Idle idle(StorageId id) const { return liveness_.idle_after(id, blocks_[index(id)].used); }
 
   /// Transfers that it will take, over the time that there is for them.
   double cost_of(StorageId id, std::uint32_t op) const {
     const Block& of = blocks_[index(id)];
-    const Need its = need(id);
+    const Idle its = idle(id);
     return static_cast<double>(liveness_.life(id).bytes) * ((of.dirty ? 1 : 0) + (its.dies ? 0 : 1)) /
            static_cast<double>(its.until - op + 1);
   }
@@ -327,7 +327,7 @@ class Pass {
   std::vector<Block> blocks_;
   ByOffset by_offset_;
   std::set<std::pair<std::int64_t, StorageId>> by_last_use_;
-  std::set<std::pair<std::int64_t, StorageId>> by_need_;
+  std::set<std::pair<std::int64_t, StorageId>> by_idle_until_;
   NewestByRange<std::int64_t> freed_;  // the op before which bytes were freed
   std::uint64_t temporary_offset_ = 0;
   OnlinePlacement placement_;
