@@ -1,103 +1,133 @@
 #include "tensorpager/intercept/op_work.h"
 
 #include <algorithm>
-#include <utility>
+#include <iterator>
+
+#include "tensorpager/intercept/attention_work.h"
+#include "tensorpager/intercept/convolution_work.h"
+#include "tensorpager/intercept/matrix_work.h"
+#include "tensorpager/intercept/recurrent_work.h"
 
 namespace tensorpager::intercept {
 namespace {
 
-constexpr std::pair<std::string_view, Arithmetic> kOps[] = {
-    {"aten::mm", Arithmetic::kMatrices},
-    {"aten::addmm", Arithmetic::kAddedMatrices},
-    {"aten::bmm", Arithmetic::kBatches},
-    {"aten::convolution", Arithmetic::kConvolution},
-    {"aten::convolution_backward", Arithmetic::kConvolutionBackward},
+struct Row {
+  std::string_view op;
+  std::uint64_t (*flops)(const OpCall& call);
 };
 
-bool has_sizes(const at::TensorBase& tensor) {
-  return tensor.defined() && tensor.layout() == at::kStrided && !tensor.is_nested() &&
-         !tensor.unsafeGetTensorImpl()->has_symbolic_sizes_strides();
-}
+// Numbers are places in the op's schema, which its overloads share.
+constexpr Row kRows[] = {
+    {"aten::mm", [](const OpCall& call) { return product_flops(call, 0); }},
+    {"aten::bmm", [](const OpCall& call) { return product_flops(call, 0); }},
+    {"aten::mv", [](const OpCall& call) { return product_flops(call, 0); }},
+    {"aten::dot", [](const OpCall& call) { return product_flops(call, 0); }},
+    {"aten::vdot", [](const OpCall& call) { return product_flops(call, 0); }},
+    {"aten::_scaled_mm", [](const OpCall& call) { return product_flops(call, 0); }},
+    {"aten::_int_mm", [](const OpCall& call) { return product_flops(call, 0); }},
+    {"aten::addmm", [](const OpCall& call) { return product_flops(call, 1); }},
+    {"aten::addmm_", [](const OpCall& call) { return product_flops(call, 1); }},
+    {"aten::_addmm_activation", [](const OpCall& call) { return product_flops(call, 1); }},
+    {"aten::addmv", [](const OpCall& call) { return product_flops(call, 1); }},
+    {"aten::addmv_", [](const OpCall& call) { return product_flops(call, 1); }},
+    {"aten::addbmm", [](const OpCall& call) { return product_flops(call, 1); }},
+    {"aten::addbmm_", [](const OpCall& call) { return product_flops(call, 1); }},
+    {"aten::baddbmm", [](const OpCall& call) { return product_flops(call, 1); }},
+    {"aten::baddbmm_", [](const OpCall& call) { return product_flops(call, 1); }},
+    {"aten::_grouped_mm", &grouped_product_flops},
+    {"aten::_scaled_grouped_mm", &grouped_product_flops},
+    {"aten::linear", &linear_flops},  // a composite of the above, except where a backend has one of its own
+    {"aten::mkldnn_linear", &linear_flops},
 
-std::uint64_t unsigned_of(std::int64_t n) { return n > 0 ? static_cast<std::uint64_t>(n) : 0; }
+    {"aten::convolution",
+     [](const OpCall& call) {
+       return convolution_flops(call, {.stride = 3, .padding = 4, .dilation = 5, .transposed = 6});
+     }},
+    {"aten::_convolution",
+     [](const OpCall& call) {
+       return convolution_flops(call, {.stride = 3, .padding = 4, .dilation = 5, .transposed = 6});
+     }},
+    {"aten::convolution_overrideable",
+     [](const OpCall& call) {
+       return convolution_flops(call, {.stride = 3, .padding = 4, .dilation = 5, .transposed = 6});
+     }},
+    {"aten::cudnn_convolution",
+     [](const OpCall& call) { return convolution_flops(call, {.stride = 3, .padding = 2, .dilation = 4}); }},
+    {"aten::cudnn_convolution_relu",
+     [](const OpCall& call) { return convolution_flops(call, {.stride = 3, .padding = 4, .dilation = 5}); }},
+    {"aten::cudnn_convolution_add_relu",
+     [](const OpCall& call) { return convolution_flops(call, {.stride = 5, .padding = 6, .dilation = 7}); }},
+    {"aten::mkldnn_convolution",
+     [](const OpCall& call) { return convolution_flops(call, {.stride = 4, .padding = 3, .dilation = 5}); }},
+    {"aten::_conv_depthwise2d",
+     [](const OpCall& call) { return convolution_flops(call, {.stride = 4, .padding = 5, .dilation = 6}); }},
+    {"aten::conv_depthwise3d",
+     [](const OpCall& call) { return convolution_flops(call, {.stride = 4, .padding = 5, .dilation = 6}); }},
+    {"aten::_slow_conv2d_forward",
+     [](const OpCall& call) { return convolution_flops(call, {.stride = 4, .padding = 5}); }},
+    {"aten::cudnn_convolution_transpose", &transposed_convolution_flops},
+    {"aten::convolution_backward", [](const OpCall& call) { return convolution_backward_flops(call, 7, 10); }},
+    {"aten::convolution_backward_overrideable",
+     [](const OpCall& call) { return convolution_backward_flops(call, 6, 9); }},
+    {"aten::_slow_conv2d_backward",
+     [](const OpCall& call) { return convolution_backward_flops(call, std::nullopt, 6); }},
 
-std::uint64_t product(const at::TensorBase& a, const at::TensorBase& b) {
-  if (!has_sizes(a) || !has_sizes(b) || a.dim() < 2 || b.dim() < 2) return 0;
-  return 2 * unsigned_of(a.numel()) * unsigned_of(b.size(-1));
-}
+    {"aten::_scaled_dot_product_flash_attention", [](const OpCall& call) { return attention_flops(call, 4); }},
+    {"aten::_scaled_dot_product_flash_attention_for_cpu", [](const OpCall& call) { return attention_flops(call, 4); }},
+    {"aten::_scaled_dot_product_fused_attention_overrideable",
+     [](const OpCall& call) { return attention_flops(call, 5); }},
+    {"aten::_scaled_dot_product_efficient_attention", [](const OpCall& call) { return attention_flops(call, 6); }},
+    {"aten::_scaled_dot_product_cudnn_attention", [](const OpCall& call) { return attention_flops(call, 6); }},
+    {"aten::_scaled_dot_product_flash_attention_for_cpu_backward",
+     [](const OpCall& call) { return attention_backward_flops(call, 7); }},
+    {"aten::_scaled_dot_product_flash_attention_backward",
+     [](const OpCall& call) { return attention_backward_flops(call, 11); }},
+    {"aten::_scaled_dot_product_efficient_attention_backward",
+     [](const OpCall& call) { return attention_backward_flops(call, 11); }},
+    {"aten::_scaled_dot_product_fused_attention_overrideable_backward",
+     [](const OpCall& call) { return attention_backward_flops(call, 13); }},
+    {"aten::_scaled_dot_product_cudnn_attention_backward",
+     [](const OpCall& call) { return attention_backward_flops(call, 14); }},
+    {"aten::_native_multi_head_attention",
+     [](const OpCall& call) {
+       return self_attention_flops(call, {5, 7});
+     }},
+    {"aten::_transformer_encoder_layer_fwd",
+     [](const OpCall& call) {
+       return self_attention_flops(call, {3, 5, 14, 16});
+     }},
 
-/// convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups).
-std::uint64_t convolution(const at::TensorBase& input, const at::TensorBase& weight,
-                          c10::ArrayRef<c10::IValue> arguments) {
-  constexpr std::size_t kStride = 3, kPadding = 4, kDilation = 5, kTransposed = 6;
-  if (arguments.size() <= kTransposed || !has_sizes(input) || !has_sizes(weight) || weight.dim() < 3 ||
-      input.dim() != weight.dim() || weight.size(0) == 0)
-    return 0;
-  if (arguments[kTransposed].toBool())
-    return 2 * unsigned_of(input.numel()) * unsigned_of(weight.numel() / weight.size(0));
-  const auto stride = arguments[kStride].toIntVector();
-  const auto padding = arguments[kPadding].toIntVector();
-  const auto dilation = arguments[kDilation].toIntVector();
-  std::uint64_t places = unsigned_of(input.size(0));
-  for (std::int64_t i = 2; i < input.dim(); ++i) {
-    const auto at = [&](const std::vector<std::int64_t>& list) {
-      return list[std::min(static_cast<std::size_t>(i - 2), list.size() - 1)];
-    };
-    if (stride.empty() || padding.empty() || dilation.empty() || at(stride) == 0) return 0;
-    places *= unsigned_of((input.size(i) + 2 * at(padding) - at(dilation) * (weight.size(i) - 1) - 1) / at(stride) + 1);
-  }
-  return 2 * places * unsigned_of(weight.numel());
-}
-
-/// convolution_backward(grad_output, input, weight, bias_sizes, ..., output_mask): each gradient costs what the forward
-/// pass did. `transposed` swaps the roles of output and input.
-std::uint64_t convolution_backward(const at::TensorBase& gradient, const at::TensorBase& input,
-                                   const at::TensorBase& weight, c10::ArrayRef<c10::IValue> arguments) {
-  constexpr std::size_t kTransposed = 7, kMask = 10;
-  if (arguments.size() <= kMask || !has_sizes(gradient) || !has_sizes(input) || !has_sizes(weight) ||
-      weight.dim() < 3 || gradient.dim() != weight.dim() || weight.size(0) == 0)
-    return 0;
-  const at::TensorBase& places = arguments[kTransposed].toBool() ? input : gradient;
-  const std::uint64_t one = 2 * unsigned_of(places.numel()) * unsigned_of(weight.numel() / weight.size(0));
-  const auto mask = arguments[kMask].toBoolList();
-  return one * (mask.get(0) ? 1 : 0) + one * (mask.get(1) ? 1 : 0);
-}
+    // Backward passes have a product for the input's gradient and one for the weight's; the gates' values were kept.
+    {"aten::_cudnn_rnn", [](const OpCall& call) { return recurrent_flops(call, 1, 2); }},
+    {"aten::_cudnn_rnn_backward",
+     [](const OpCall& call) { return recurrent_flops(call, 1, 2) * (call.wants(21, 3) ? 2 : 1); }},
+    {"aten::mkldnn_rnn_layer", [](const OpCall& call) { return recurrent_flops(call, 1, 5); }},
+    {"aten::mkldnn_rnn_layer_backward", [](const OpCall& call) { return 2 * recurrent_flops(call, 1, 5); }},
+};
 
 }  // namespace
 
 Arithmetic arithmetic_of(std::string_view name) {
-  for (const auto& [op, arithmetic] : kOps) {
-    if (op == name) return arithmetic;
-  }
-  return Arithmetic::kNone;
+  const Row* const found = std::ranges::find(kRows, name, &Row::op);
+  return found == std::end(kRows) ? Arithmetic::kNone : static_cast<Arithmetic>(found - kRows + 1);
 }
 
 std::uint64_t flops_of(Arithmetic arithmetic, c10::ArrayRef<at::TensorBase> tensors,
                        c10::ArrayRef<c10::IValue> arguments) {
-  switch (arithmetic) {
-    case Arithmetic::kNone:
-      return 0;
-    case Arithmetic::kMatrices:
-    case Arithmetic::kBatches:
-      return tensors.size() < 2 ? 0 : product(tensors[0], tensors[1]);
-    case Arithmetic::kAddedMatrices:
-      return tensors.size() < 3 ? 0 : product(tensors[1], tensors[2]);
-    case Arithmetic::kConvolution:
-      return tensors.size() < 2 ? 0 : convolution(tensors[0], tensors[1], arguments);
-    case Arithmetic::kConvolutionBackward:
-      return tensors.size() < 3 ? 0 : convolution_backward(tensors[0], tensors[1], tensors[2], arguments);
-  }
-  return 0;
+  if (arithmetic == Arithmetic::kNone) return 0;
+  return kRows[static_cast<std::size_t>(arithmetic) - 1].flops({.tensors = tensors, .arguments = arguments});
 }
 
-base::Bytes moved_of(const at::TensorBase& tensor, const pager::Block& block) {
-  if (!has_sizes(tensor)) return block.size;
-  return std::min(block.size, base::Bytes(unsigned_of(tensor.numel()) * tensor.itemsize()));
+base::Bytes moved_of(const at::TensorBase& tensor, base::Bytes block) {
+  if (!has_sizes(tensor)) return block;
+  return std::min(block, base::Bytes(unsigned_of(tensor.numel()) * tensor.itemsize()));
 }
 
 base::Precision precision_of(const at::TensorBase& tensor) {
   switch (tensor.scalar_type()) {
     case at::kBFloat16:
+    case at::kFloat8_e4m3fn:  // of eight bits there is no rate: at half of it
+    case at::kFloat8_e5m2:
       return base::Precision::kBfloat16;
     case at::kHalf:
       return base::Precision::kFloat16;

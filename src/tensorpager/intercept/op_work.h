@@ -1,4 +1,9 @@
 // How much an op works, for the rooflines of machines: bytes of its arguments, and arithmetic where a formula is known.
+//
+// Counted are products of matrices, convolutions, attention and recurrent layers: multiplications and additions, as
+// torch.utils.flop_counter does. What works element by element is bound by the bytes that it moves on every machine:
+// Adam does some 12 flops an element and moves 28 bytes for it, a fused LSTM cell gets its gates from products that are
+// ops of their own.
 #pragma once
 
 #include <ATen/core/ivalue.h>
@@ -6,23 +11,22 @@
 #include <string_view>
 
 #include "tensorpager/base/event_sink.h"
-#include "tensorpager/pager/block.h"
 
 namespace tensorpager::intercept {
 
-/// The ops whose arithmetic counts beside the bytes that they move.
-enum class Arithmetic : std::uint8_t { kNone, kMatrices, kAddedMatrices, kBatches, kConvolution, kConvolutionBackward };
+/// Which formula counts an op's arithmetic: a row of the table in op_work.cpp.
+enum class Arithmetic : std::uint8_t { kNone };
 
 /// `name` as in aten::mm.
 Arithmetic arithmetic_of(std::string_view name);
 
-/// Of one call: multiplications and additions. `arguments` may be empty for the products of matrices; 0 where sizes are
-/// not known.
+/// Of one call: multiplications and additions. `tensors` are those of its arguments in order, lists taken apart.
+/// `arguments` may be empty for the products of matrices; 0 where sizes are not known.
 std::uint64_t flops_of(Arithmetic arithmetic, c10::ArrayRef<at::TensorBase> tensors,
                        c10::ArrayRef<c10::IValue> arguments);
 
-/// Bytes that an op reads or writes of a tensor in this block: those of a view, not of all its storage.
-base::Bytes moved_of(const at::TensorBase& tensor, const pager::Block& block);
+/// Bytes that an op reads or writes of a tensor in a block of this size: those of a view, not of all its storage.
+base::Bytes moved_of(const at::TensorBase& tensor, base::Bytes block);
 
 /// In which the tensor's arithmetic is done; float32 for what is none of these.
 base::Precision precision_of(const at::TensorBase& tensor);
