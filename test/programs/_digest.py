@@ -31,7 +31,7 @@ def _update(sha, name, value):
         for index, item in enumerate(value):
             _update(sha, f"{name}.{index}", item)
     elif isinstance(value, torch.Tensor):
-        flat = value.detach().contiguous().reshape(-1).view(torch.uint8)
+        flat = value.detach().cpu().contiguous().reshape(-1).view(torch.uint8)
         sha.update(f"{name} {value.dtype} {tuple(value.shape)}".encode())
         sha.update(flat.numpy())
     else:

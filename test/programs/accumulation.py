@@ -52,21 +52,22 @@ def main():
     parser.add_argument("--batch", type=int, default=24)
     parser.add_argument("--channels", type=int, default=160)
     parser.add_argument("--depth", type=int, default=5)
+    parser.add_argument("--device", default="cpu")
     args = parser.parse_args()
 
     torch.manual_seed(14)
     classes = 10
-    model = Mixer(classes, args.channels, args.depth)
+    model = Mixer(classes, args.channels, args.depth).to(args.device)
     average = copy.deepcopy(model).requires_grad_(False).eval()
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, weight_decay=0.05)
-    prototypes = torch.randn(classes, 3, 32, 32)
+    prototypes = torch.randn(classes, 3, 32, 32).to(args.device)
 
     for step in range(args.steps):
         total = 0.0
         optimizer.zero_grad(set_to_none=False)
         for _ in range(args.micro_batches):
-            labels = torch.randint(classes, (args.batch,))
-            images = prototypes[labels] + 0.8 * torch.randn(args.batch, 3, 32, 32)
+            labels = torch.randint(classes, (args.batch,)).to(args.device)
+            images = prototypes[labels] + 0.8 * torch.randn(args.batch, 3, 32, 32).to(args.device)
             loss = F.cross_entropy(model(images), labels) / args.micro_batches
             loss.backward()
             total += loss.item()
@@ -77,7 +78,7 @@ def main():
         print(f"gradient norm {norm.item().hex()}")
 
         with torch.no_grad():
-            labels = torch.arange(classes)
+            labels = torch.arange(classes, device=args.device)
             print(f"average model {F.cross_entropy(average(prototypes), labels).item().hex()}")
 
     print_digest(model, average, optimizer)

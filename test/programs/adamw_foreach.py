@@ -42,18 +42,19 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--steps", type=int, default=4)
     parser.add_argument("--batch", type=int, default=40)
+    parser.add_argument("--device", default="cpu")
     args = parser.parse_args()
 
     torch.manual_seed(1)
     classes = 20
-    model = Classifier(classes)
+    model = Classifier(classes).to(args.device)
     optimizer = torch.optim.AdamW(parameter_groups(model, 0.05), lr=1e-3, betas=(0.9, 0.98), amsgrad=True, foreach=True)
     warmup = torch.optim.lr_scheduler.LinearLR(optimizer, start_factor=0.25, total_iters=args.steps)
-    prototypes = torch.randn(classes, 3, 32, 32)
+    prototypes = torch.randn(classes, 3, 32, 32).to(args.device)
 
     for step in range(args.steps):
-        labels = torch.randint(classes, (args.batch,))
-        images = prototypes[labels] + torch.randn(args.batch, 3, 32, 32)
+        labels = torch.randint(classes, (args.batch,)).to(args.device)
+        images = prototypes[labels] + torch.randn(args.batch, 3, 32, 32).to(args.device)
         if step % 2:
             images = images.flip(-1)
         loss = F.cross_entropy(model(images), labels, label_smoothing=0.1)

@@ -47,17 +47,18 @@ def main():
     parser.add_argument("--batch", type=int, default=2048)
     parser.add_argument("--width", type=int, default=128)
     parser.add_argument("--depth", type=int, default=8)
+    parser.add_argument("--device", default="cpu")
     args = parser.parse_args()
 
     torch.manual_seed(2)
-    table, target = synthetic_table(2 * args.batch, 32)
+    table, target = (t.to(args.device) for t in synthetic_table(2 * args.batch, 32))
     mean, deviation = table.mean(dim=0), table.std(dim=0)
-    model = Regressor(32, args.width, args.depth)
+    model = Regressor(32, args.width, args.depth).to(args.device)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, weight_decay=0.01, fused=True)
     scheduler = torch.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=3e-3, total_steps=args.steps)
 
     for step in range(args.steps):
-        index = torch.randint(len(table), (args.batch,))
+        index = torch.randint(len(table), (args.batch,)).to(args.device)
         prediction = model((table[index] - mean) / deviation)
         loss = F.smooth_l1_loss(prediction, target[index])
         optimizer.zero_grad()

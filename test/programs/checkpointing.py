@@ -47,16 +47,17 @@ def main():
     parser.add_argument("--length", type=int, default=64)
     parser.add_argument("--width", type=int, default=128)
     parser.add_argument("--blocks", type=int, default=6)
+    parser.add_argument("--device", default="cpu")
     args = parser.parse_args()
 
     torch.manual_seed(15)
     inputs, classes = 32, 16
-    model = Network(inputs, classes, args.width, heads=4, blocks=args.blocks)
+    model = Network(inputs, classes, args.width, heads=4, blocks=args.blocks).to(args.device)
     optimizer = torch.optim.Adam(model.parameters(), lr=5e-4)
-    key = torch.randn(inputs, classes)
+    key = torch.randn(inputs, classes).to(args.device)
 
     for step in range(args.steps):
-        x = torch.randn(args.batch, args.length, inputs)
+        x = torch.randn(args.batch, args.length, inputs).to(args.device)
         labels = (x.sum(dim=1) @ key).argmax(dim=1)
         loss = F.cross_entropy(model(x), labels)
         optimizer.zero_grad()

@@ -28,14 +28,14 @@ def make_datasets(rows, features, classes):
     return random_split(TensorDataset(points, labels), [0.75, 0.25])
 
 
-def evaluate(model, loader, classes):
+def evaluate(model, loader, classes, device):
     """Accuracy and the confusion matrix, computed in numpy."""
     model.eval()
     confusion = np.zeros((classes, classes), dtype=np.int64)
     confidence = []
     with torch.no_grad():
         for points, labels in loader:
-            probabilities = F.softmax(model(points), dim=1).numpy()
+            probabilities = F.softmax(model(points.to(device)), dim=1).cpu().numpy()
             np.add.at(confusion, (labels.numpy(), probabilities.argmax(axis=1)), 1)
             confidence.append(probabilities.max(axis=1))
     model.train()
@@ -51,6 +51,7 @@ def main():
     parser.add_argument("--steps", type=int, default=6)
     parser.add_argument("--batch", type=int, default=1024)
     parser.add_argument("--evaluate-every", type=int, default=2)
+    parser.add_argument("--device", default="cpu")
     args = parser.parse_args()
 
     torch.manual_seed(17)
@@ -58,7 +59,7 @@ def main():
     train, validation = make_datasets(4 * args.batch, features, classes)
     train_loader = DataLoader(train, args.batch, shuffle=True, drop_last=True)
     validation_loader = DataLoader(validation, args.batch // 2)
-    model = make_model(features, classes)
+    model = make_model(features, classes).to(args.device)
     optimizer = torch.optim.Adam(model.parameters(), lr=2e-3)
 
     step = 0
@@ -66,18 +67,18 @@ def main():
         checkpoint = os.path.join(folder, "checkpoint.pt")
         while step < args.steps:
             for points, labels in train_loader:
-                loss = F.cross_entropy(model(points), labels)
+                loss = F.cross_entropy(model(points.to(args.device)), labels.to(args.device))
                 optimizer.zero_grad()
                 loss.backward()
                 optimizer.step()
                 print_step(step, loss)
                 step += 1
                 if step % args.evaluate_every == 0:
-                    accuracy, confidence = evaluate(model, validation_loader, classes)
+                    accuracy, confidence = evaluate(model, validation_loader, classes, args.device)
                     print(f"accuracy {accuracy:.4f} confidence {confidence.hex()}")
                 if step == args.steps // 2:
                     save(checkpoint, model, optimizer, step)
-                    model, saved = make_model(features, classes), torch.load(checkpoint)
+                    model, saved = make_model(features, classes).to(args.device), torch.load(checkpoint)
                     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
                     model.load_state_dict(saved["model"])
                     optimizer.load_state_dict(saved["optimizer"])

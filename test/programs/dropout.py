@@ -18,7 +18,7 @@ class NoisyConv(nn.Module):
     def forward(self, x):
         branch = F.rrelu(self.drop(self.conv(x)), training=self.training)
         if self.training:
-            alive = torch.empty(len(x), 1, 1, 1).bernoulli_(self.keep)
+            alive = torch.empty(len(x), 1, 1, 1, device=x.device).bernoulli_(self.keep)
             branch = branch * alive / self.keep
         return x + branch
 
@@ -52,25 +52,26 @@ def augment(images, generator):
     shift = torch.randint(-4, 5, (2,), generator=generator).tolist()
     images = torch.roll(images, shift, dims=(2, 3))
     erased = torch.rand(images[:, :1].shape, generator=generator) < 0.1
-    return images.masked_fill(erased, 0.0)
+    return images.masked_fill(erased.to(images.device), 0.0)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--steps", type=int, default=4)
     parser.add_argument("--batch", type=int, default=80)
+    parser.add_argument("--device", default="cpu")
     args = parser.parse_args()
 
     torch.manual_seed(11)
     generator = torch.Generator().manual_seed(12)
     classes = 10
-    model = NoisyNet(classes)
+    model = NoisyNet(classes).to(args.device)
     optimizer = torch.optim.NAdam(model.parameters(), lr=2e-3)
-    images = torch.randn(2 * args.batch, 3, 32, 32, generator=generator)
-    labels = torch.randint(classes, (2 * args.batch,), generator=generator)
+    images = torch.randn(2 * args.batch, 3, 32, 32, generator=generator).to(args.device)
+    labels = torch.randint(classes, (2 * args.batch,), generator=generator).to(args.device)
 
     for step in range(args.steps):
-        chosen = torch.randperm(len(images), generator=generator)[: args.batch]
+        chosen = torch.randperm(len(images), generator=generator)[: args.batch].to(args.device)
         saved = torch.get_rng_state()
         loss = F.cross_entropy(model(augment(images[chosen], generator)), labels[chosen])
         optimizer.zero_grad()

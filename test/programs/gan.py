@@ -70,19 +70,21 @@ def main():
     parser.add_argument("--batch", type=int, default=80)
     parser.add_argument("--width", type=int, default=32)
     parser.add_argument("--latent", type=int, default=64)
+    parser.add_argument("--device", default="cpu")
     args = parser.parse_args()
 
     torch.manual_seed(10)
-    generator, critic = Generator(args.latent, args.width), Critic(args.width)
+    generator, critic = Generator(args.latent, args.width).to(args.device), Critic(args.width).to(args.device)
     generator_optimizer = torch.optim.Adam(generator.parameters(), lr=2e-4, betas=(0.5, 0.999))
     critic_optimizer = torch.optim.Adam(critic.parameters(), lr=2e-4, betas=(0.5, 0.999))
-    ones, zeros = torch.ones(args.batch), torch.zeros(args.batch)
+    ones, zeros = torch.ones(args.batch, device=args.device), torch.zeros(args.batch, device=args.device)
 
     for step in range(args.steps):
-        fake = generator(torch.randn(args.batch, args.latent))
+        fake = generator(torch.randn(args.batch, args.latent).to(args.device))
 
         critic_optimizer.zero_grad()
-        loss_real = F.binary_cross_entropy_with_logits(critic(real_images(args.batch)), 0.9 * ones)
+        real = real_images(args.batch).to(args.device)
+        loss_real = F.binary_cross_entropy_with_logits(critic(real), 0.9 * ones)
         loss_real.backward()
         loss_fake = F.binary_cross_entropy_with_logits(critic(fake.detach()), zeros)
         loss_fake.backward()

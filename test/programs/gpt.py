@@ -52,7 +52,7 @@ class GPT(nn.Module):
             nn.init.normal_(module.weight, std=0.02)
 
     def forward(self, tokens, targets=None):
-        x = self.tokens(tokens) + self.positions(torch.arange(tokens.size(1)))
+        x = self.tokens(tokens) + self.positions(torch.arange(tokens.size(1), device=tokens.device))
         for block in self.blocks:
             x = block(x)
         if targets is None:
@@ -73,11 +73,12 @@ def main():
     parser.add_argument("--batch", type=int, default=12)
     parser.add_argument("--context", type=int, default=64)
     parser.add_argument("--layers", type=int, default=4)
+    parser.add_argument("--device", default="cpu")
     args = parser.parse_args()
 
     torch.manual_seed(8)
     text = torch.tensor(list(__doc__.encode() * 40))
-    model = GPT(letters=256, context=args.context, width=128, heads=4, layers=args.layers)
+    model = GPT(letters=256, context=args.context, width=128, heads=4, layers=args.layers).to(args.device)
     decayed = [p for p in model.parameters() if p.dim() >= 2]
     others = [p for p in model.parameters() if p.dim() < 2]
     groups = [{"params": decayed, "weight_decay": 0.1}, {"params": others, "weight_decay": 0.0}]
@@ -85,8 +86,8 @@ def main():
 
     for step in range(args.steps):
         begins = torch.randint(len(text) - args.context - 1, (args.batch,))
-        inputs = torch.stack([text[b : b + args.context] for b in begins])
-        targets = torch.stack([text[b + 1 : b + 1 + args.context] for b in begins])
+        inputs = torch.stack([text[b : b + args.context] for b in begins]).to(args.device)
+        targets = torch.stack([text[b + 1 : b + 1 + args.context] for b in begins]).to(args.device)
         loss = model(inputs, targets)
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
@@ -94,7 +95,8 @@ def main():
         optimizer.step()
         print_step(step, loss)
 
-    print("sample", bytes(model.generate(text[None, :16], 12)[0].tolist()).hex())
+    prompt = text[None, :16].to(args.device)
+    print("sample", bytes(model.generate(prompt, 12)[0].tolist()).hex())
     print_digest(model, optimizer)
 
 

@@ -23,6 +23,7 @@ def main():
     parser.add_argument("--width", type=int, default=192)
     parser.add_argument("--layers", type=int, default=4)
     parser.add_argument("--tokens", type=int, default=20_000, help="of text")
+    parser.add_argument("--device", default="cpu")
     args = parser.parse_args()
 
     torch.manual_seed(31)
@@ -36,7 +37,7 @@ def main():
         bos_token_id=0,
         eos_token_id=0,
     )
-    model = GPT2LMHeadModel(config)
+    model = GPT2LMHeadModel(config).to(args.device)
     model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": True})
     optimizer = torch.optim.AdamW(model.parameters(), lr=5e-4)
     schedule = get_linear_schedule_with_warmup(optimizer, 1, args.steps)
@@ -45,7 +46,7 @@ def main():
     model.train()
     for step in range(args.steps):
         begins = torch.randint(len(text) - args.length, (args.batch,))
-        batch = torch.stack([text[begin : begin + args.length] for begin in begins])
+        batch = torch.stack([text[begin : begin + args.length] for begin in begins]).to(args.device)
         loss = model(input_ids=batch, labels=batch, use_cache=False).loss
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -57,7 +58,8 @@ def main():
     model.eval()
     with torch.no_grad():
         print("evaluation", model(input_ids=batch, labels=batch).loss.item().hex())
-    prompt = {"input_ids": batch[:2, :8], "attention_mask": torch.ones(2, 8, dtype=torch.long), "pad_token_id": 0}
+    mask = torch.ones(2, 8, dtype=torch.long, device=args.device)
+    prompt = {"input_ids": batch[:2, :8], "attention_mask": mask, "pad_token_id": 0}
     print("greedy", model.generate(**prompt, max_new_tokens=5, do_sample=False).tolist())
     print("sampled", model.generate(**prompt, max_new_tokens=5, do_sample=True, top_k=50, top_p=0.9).tolist())
     print_digest(model, optimizer)

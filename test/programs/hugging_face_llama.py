@@ -14,6 +14,7 @@ def main():
     parser.add_argument("--length", type=int, default=80)
     parser.add_argument("--width", type=int, default=192)
     parser.add_argument("--layers", type=int, default=5)
+    parser.add_argument("--device", default="cpu")
     args = parser.parse_args()
 
     torch.manual_seed(32)
@@ -28,7 +29,7 @@ def main():
         max_position_embeddings=2 * args.length,
         tie_word_embeddings=True,
     )
-    model = LlamaForCausalLM(config)
+    model = LlamaForCausalLM(config).to(args.device)
     model.gradient_checkpointing_enable()
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, betas=(0.9, 0.95))
     rules = torch.randint(tokens, (tokens,))  # which token follows which, mostly
@@ -39,7 +40,8 @@ def main():
         for _ in range(2):
             batch = torch.randint(tokens, (args.batch, args.length))
             batch[:, 1::2] = rules[batch[:, ::2]]
-            with torch.autocast("cpu", torch.bfloat16):
+            batch = batch.to(args.device)
+            with torch.autocast(torch.device(args.device).type, torch.bfloat16):
                 loss = model(input_ids=batch, labels=batch, use_cache=False).loss / 2
             loss.backward()
             total += loss.detach()
@@ -49,7 +51,8 @@ def main():
         print_step(step, total)
 
     model.eval()
-    prompt = {"input_ids": batch[:2, :6], "attention_mask": torch.ones(2, 6, dtype=torch.long), "pad_token_id": 0}
+    mask = torch.ones(2, 6, dtype=torch.long, device=args.device)
+    prompt = {"input_ids": batch[:2, :6], "attention_mask": mask, "pad_token_id": 0}
     print("beams", model.generate(**prompt, max_new_tokens=5, num_beams=3, do_sample=False).tolist())
     print_digest(model, optimizer)
 

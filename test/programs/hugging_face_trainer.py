@@ -54,6 +54,7 @@ def main():
     parser.add_argument("--length", type=int, default=40)
     parser.add_argument("--width", type=int, default=160)
     parser.add_argument("--layers", type=int, default=5)
+    parser.add_argument("--device", default="cpu")
     args = parser.parse_args()
 
     torch.manual_seed(33)
@@ -68,7 +69,7 @@ def main():
             eval_strategy="steps",
             eval_steps=args.steps // 2,
             logging_steps=1,
-            use_cpu=True,
+            use_cpu=args.device == "cpu",
             report_to=[],
             disable_tqdm=True,
         )

@@ -37,18 +37,19 @@ def main():
     parser.add_argument("--batch", type=int, default=8)
     parser.add_argument("--frames", type=int, default=128)
     parser.add_argument("--layers", type=int, default=6)
+    parser.add_argument("--device", default="cpu")
     args = parser.parse_args()
 
     torch.manual_seed(23)
     letters, spoken = 30, 12
-    model = Encoder(coefficients=40, width=192, layers=args.layers, letters=letters, layer_drop=0.1)
+    model = Encoder(coefficients=40, width=192, layers=args.layers, letters=letters, layer_drop=0.1).to(args.device)
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3, betas=(0.9, 0.98))
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: min(1.0, (step + 1) / 8))
     lengths = torch.full((args.batch,), args.frames // 2), torch.full((args.batch,), spoken)
 
     for step in range(args.steps):
-        speech = torch.randn(args.batch, 40, args.frames)
-        words = torch.randint(1, letters, (args.batch, spoken))
+        speech = torch.randn(args.batch, 40, args.frames).to(args.device)
+        words = torch.randint(1, letters, (args.batch, spoken)).to(args.device)
         loss = F.ctc_loss(model(speech), words, *lengths)
         optimizer.zero_grad()
         loss.backward()
@@ -59,7 +60,8 @@ def main():
 
     model.eval()
     with torch.no_grad():
-        print(f"best {model(torch.randn(args.batch, 40, args.frames)).argmax(-1).sum().item()}")
+        speech = torch.randn(args.batch, 40, args.frames).to(args.device)
+        print(f"best {model(speech).argmax(-1).sum().item()}")
     print_digest(model, optimizer)
 
 

@@ -23,7 +23,8 @@ class LanguageModel(nn.Module):
 
     def initial_state(self, batch):
         shape = (self.lstm.num_layers, batch, self.lstm.hidden_size)
-        return torch.zeros(shape), torch.zeros(shape)
+        device = self.decoder.weight.device
+        return torch.zeros(shape, device=device), torch.zeros(shape, device=device)
 
 
 def synthetic_text(length, words):
@@ -63,13 +64,14 @@ def main():
     parser.add_argument("--batch", type=int, default=24)
     parser.add_argument("--span", type=int, default=32)
     parser.add_argument("--layers", type=int, default=6)
+    parser.add_argument("--device", default="cpu")
     args = parser.parse_args()
 
     torch.manual_seed(3)
     words, width = 400, 192
-    train = columns(synthetic_text(args.batch * (args.steps * args.span + 1), words), args.batch)
-    held_out = columns(synthetic_text(8 * (2 * args.span + 1), words), 8)
-    model = LanguageModel(words, width, args.layers)
+    train = columns(synthetic_text(args.batch * (args.steps * args.span + 1), words), args.batch).to(args.device)
+    held_out = columns(synthetic_text(8 * (2 * args.span + 1), words), 8).to(args.device)
+    model = LanguageModel(words, width, args.layers).to(args.device)
     optimizer = torch.optim.Adam(model.parameters(), lr=2e-3)
 
     state = model.initial_state(args.batch)

@@ -18,8 +18,7 @@ class Forecaster(nn.Module):
 
     def forward(self, series, future):
         batch = series.size(0)
-        h1, c1 = torch.zeros(batch, self.hidden), torch.zeros(batch, self.hidden)
-        h2, c2 = torch.zeros(batch, self.hidden), torch.zeros(batch, self.hidden)
+        h1, c1, h2, c2 = (torch.zeros(batch, self.hidden, device=series.device) for _ in range(4))
         outputs = []
         for x in series.unbind(dim=1):
             h1, c1 = self.cell1(x, (h1, c1))
@@ -46,16 +45,17 @@ def main():
     parser.add_argument("--batch", type=int, default=96)
     parser.add_argument("--length", type=int, default=40)
     parser.add_argument("--future", type=int, default=8)
+    parser.add_argument("--device", default="cpu")
     args = parser.parse_args()
 
     torch.manual_seed(5)
     channels = 16
-    model = Forecaster(channels, hidden=128)
+    model = Forecaster(channels, hidden=128).to(args.device)
     optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
     criterion = nn.MSELoss()
 
     for step in range(args.steps):
-        series = synthetic_series(args.batch, args.length + args.future + 1, channels)
+        series = synthetic_series(args.batch, args.length + args.future + 1, channels).to(args.device)
         predicted = model(series[:, : args.length], args.future)
         loss = criterion(predicted, series[:, 1:])
         optimizer.zero_grad()

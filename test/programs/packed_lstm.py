@@ -38,15 +38,17 @@ def main():
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--longest", type=int, default=40)
     parser.add_argument("--width", type=int, default=128)
+    parser.add_argument("--device", default="cpu")
     args = parser.parse_args()
 
     torch.manual_seed(4)
     words, tags = 1000, 12
-    model = Tagger(words, tags, args.width)
+    model = Tagger(words, tags, args.width).to(args.device)
     optimizer = torch.optim.RMSprop(model.parameters(), lr=1e-3, momentum=0.9, centered=True)
 
     for step in range(args.steps):
         sentences, labels, lengths = synthetic_batch(args.batch, args.longest, words, tags)
+        sentences, labels = sentences.to(args.device), labels.to(args.device)
         logits = model(sentences, lengths)
         loss = F.cross_entropy(logits.reshape(-1, tags), labels.reshape(-1), ignore_index=-100)
         model.zero_grad()

@@ -24,7 +24,7 @@ class Classifier(nn.Module):
 
     def forward(self, sentences):
         is_pad = sentences == PAD
-        x = self.words(sentences) + self.positions(torch.arange(sentences.size(1)))
+        x = self.words(sentences) + self.positions(torch.arange(sentences.size(1), device=sentences.device))
         x = self.encoder(x, src_key_padding_mask=is_pad).masked_fill(is_pad.unsqueeze(-1), 0.0)
         return self.classify(x.sum(dim=1) / (~is_pad).sum(dim=1, keepdim=True))
 
@@ -43,15 +43,17 @@ def main():
     parser.add_argument("--batch", type=int, default=12)
     parser.add_argument("--longest", type=int, default=64)
     parser.add_argument("--layers", type=int, default=4)
+    parser.add_argument("--device", default="cpu")
     args = parser.parse_args()
 
     torch.manual_seed(31)
     words, classes = 1000, 6
-    model = Classifier(words, classes, width=160, layers=args.layers, longest=args.longest)
+    model = Classifier(words, classes, width=160, layers=args.layers, longest=args.longest).to(args.device)
     optimizer = torch.optim.AdamW(model.parameters(), lr=5e-4)
 
     for step in range(args.steps):
-        sentences, labels = synthetic_batch(args.batch, args.longest, words, classes)
+        batch = synthetic_batch(args.batch, args.longest, words, classes)
+        sentences, labels = (t.to(args.device) for t in batch)
         loss = F.cross_entropy(model(sentences), labels)
         optimizer.zero_grad()
         loss.backward()

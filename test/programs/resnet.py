@@ -71,19 +71,22 @@ def main():
     parser.add_argument("--steps", type=int, default=4)
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--steps-per-epoch", type=int, default=2)
+    parser.add_argument("--device", default="cpu")
     args = parser.parse_args()
 
     torch.manual_seed(0)
-    model = ResNet(width=24, depth=3, classes=10)
+    model = ResNet(width=24, depth=3, classes=10).to(args.device)
     train_images, train_labels = synthetic_images(args.batch * args.steps_per_epoch, classes=10)
     test_images, test_labels = synthetic_images(args.batch * 2, classes=10)
+    train_images, train_labels = train_images.to(args.device), train_labels.to(args.device)
+    test_images, test_labels = test_images.to(args.device), test_labels.to(args.device)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9, weight_decay=5e-4, nesterov=True)
     scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=args.steps)
 
     step = 0
     while step < args.steps:
         model.train()
-        for index in torch.randperm(len(train_labels)).split(args.batch):
+        for index in torch.randperm(len(train_labels)).to(args.device).split(args.batch):
             loss = F.cross_entropy(model(train_images[index]), train_labels[index])
             optimizer.zero_grad()
             loss.backward()

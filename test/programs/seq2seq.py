@@ -45,7 +45,7 @@ class Decoder(nn.Module):
 
     def forward(self, memory, state, target, teacher):
         keys = self.attention.key(memory)
-        token = torch.full((memory.size(0),), START)
+        token = torch.full((memory.size(0),), START, device=memory.device)
         logits = []
         for position in range(target.size(1)):
             context = self.attention(state, memory, keys)
@@ -61,16 +61,17 @@ def main():
     parser.add_argument("--batch", type=int, default=48)
     parser.add_argument("--length", type=int, default=24)
     parser.add_argument("--width", type=int, default=128)
+    parser.add_argument("--device", default="cpu")
     args = parser.parse_args()
 
     torch.manual_seed(6)
     words = 200
-    encoder, decoder = Encoder(words, args.width), Decoder(words, args.width)
+    encoder, decoder = Encoder(words, args.width).to(args.device), Decoder(words, args.width).to(args.device)
     parameters = [*encoder.parameters(), *decoder.parameters()]
     optimizer = torch.optim.Adagrad(parameters, lr=0.02)
 
     for step in range(args.steps):
-        source = torch.randint(1, words, (args.batch, args.length))
+        source = torch.randint(1, words, (args.batch, args.length)).to(args.device)
         target = source.flip(1)
         teacher = (torch.rand(args.length) < 0.7).tolist()
         logits = decoder(*encoder(source), target, teacher)

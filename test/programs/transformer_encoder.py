@@ -55,16 +55,21 @@ def main():
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--length", type=int, default=48)
     parser.add_argument("--layers", type=int, default=4)
+    parser.add_argument("--device", default="cpu")
     args = parser.parse_args()
 
     torch.manual_seed(7)
     words, width = 300, 128
-    model = MaskedWordModel(words, width, heads=4, layers=args.layers, longest=args.length)
+    model = MaskedWordModel(words, width, heads=4, layers=args.layers, longest=args.length).to(args.device)
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3, betas=(0.9, 0.98), eps=1e-9)
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: min(1.0, (step + 1) / 4))
 
+    def batch():
+        sentences = synthetic_sentences(args.batch, args.length, words)
+        return [tokens.to(args.device) for tokens in hide_words(sentences, share=0.2)]
+
     for step in range(args.steps):
-        inputs, targets = hide_words(synthetic_sentences(args.batch, args.length, words), share=0.2)
+        inputs, targets = batch()
         loss = F.cross_entropy(model(inputs).flatten(0, 1), targets.flatten(), ignore_index=-100)
         optimizer.zero_grad()
         loss.backward()
@@ -74,7 +79,7 @@ def main():
 
     model.eval()
     with torch.inference_mode():
-        inputs, targets = hide_words(synthetic_sentences(args.batch, args.length, words), share=0.2)
+        inputs, targets = batch()
         found = (model(inputs).argmax(dim=-1) == targets)[targets != -100]
     print(f"found {int(found.sum())} of {found.numel()}")
     print_digest(model, optimizer)

@@ -62,16 +62,17 @@ def main():
     parser.add_argument("--batch", type=int, default=5)
     parser.add_argument("--size", type=int, default=64)
     parser.add_argument("--width", type=int, default=16)
+    parser.add_argument("--device", default="cpu")
     args = parser.parse_args()
 
     torch.manual_seed(9)
     classes = 4
-    model = UNet(1, classes, args.width, depth=3)
+    model = UNet(1, classes, args.width, depth=3).to(args.device)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
     schedule = torch.optim.lr_scheduler.StepLR(optimizer, step_size=2, gamma=0.5)
 
     for step in range(args.steps):
-        images, labels = synthetic_scenes(args.batch, args.size, classes)
+        images, labels = (t.to(args.device) for t in synthetic_scenes(args.batch, args.size, classes))
         logits = model(images)
         loss = F.cross_entropy(logits, labels) + dice_loss(logits, labels)
         optimizer.zero_grad()

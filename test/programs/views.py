@@ -8,8 +8,8 @@ import torch.nn.functional as F
 from _digest import print_digest, print_step
 
 
-def init(*shape):
-    return torch.randn(*shape).div_(math.sqrt(shape[0])).requires_grad_()
+def init(device, *shape):
+    return torch.randn(*shape).to(device).div_(math.sqrt(shape[0])).requires_grad_()
 
 
 def windows(x, size, hop):
@@ -41,10 +41,10 @@ def mix(x, mixing):
 def pool(x, buckets):
     """Sums frames into buckets; the buckets overlap, so the order of additions matters."""
     batch, bands, frames = x.shape
-    index = (torch.arange(frames) * 7 % buckets).expand(batch, bands, frames)
-    pooled = torch.zeros(batch, bands, buckets).scatter_add_(2, index, x)
-    rows = torch.arange(batch).repeat_interleave(2)
-    columns = torch.tensor([0, buckets - 1]).repeat(batch)
+    index = (torch.arange(frames, device=x.device) * 7 % buckets).expand(batch, bands, frames)
+    pooled = torch.zeros(batch, bands, buckets, device=x.device).scatter_add_(2, index, x)
+    rows = torch.arange(batch, device=x.device).repeat_interleave(2)
+    columns = torch.tensor([0, buckets - 1], device=x.device).repeat(batch)
     pooled = pooled.index_put((rows, torch.zeros_like(rows), columns), x[:, 0, :2].reshape(-1), accumulate=True)
     return pooled.permute(0, 2, 1).reshape(batch, -1)
 
@@ -54,20 +54,23 @@ def main():
     parser.add_argument("--steps", type=int, default=4)
     parser.add_argument("--batch", type=int, default=56)
     parser.add_argument("--samples", type=int, default=8192)
+    parser.add_argument("--device", default="cpu")
     args = parser.parse_args()
 
     torch.manual_seed(13)
     classes, bands, buckets = 8, 128, 12
-    weights = {"filters": init(129, 2), "bands": init(129, bands), "head": init(bands * buckets, classes)}
-    weights |= {f"mix{index}": init(bands, bands) for index in range(10)}
+    shapes = {"filters": (129, 2), "bands": (129, bands), "head": (bands * buckets, classes)}
+    shapes |= {f"mix{index}": (bands, bands) for index in range(10)}
+    weights = {name: init(args.device, *shape) for name, shape in shapes.items()}
     momentum = {name: torch.zeros_like(weight) for name, weight in weights.items()}
-    counts = torch.zeros(classes, dtype=torch.long)
-    time = torch.arange(args.samples) / args.samples
+    counts = torch.zeros(classes, dtype=torch.long, device=args.device)
+    time = torch.arange(args.samples, device=args.device) / args.samples
 
     for step in range(args.steps):
-        labels = torch.randint(classes, (args.batch,))
+        labels = torch.randint(classes, (args.batch,)).to(args.device)
         pitch = (40.0 * (1 + labels)).unsqueeze(1)
-        signal = torch.sin(2 * math.pi * pitch * time).add_(torch.randn(args.batch, args.samples), alpha=0.3)
+        noise = torch.randn(args.batch, args.samples).to(args.device)
+        signal = torch.sin(2 * math.pi * pitch * time).add_(noise, alpha=0.3)
         signal[:, : args.samples // 8].zero_()
 
         x = torch.einsum("bft,fm->bmt", spectral_features(signal, weights["filters"]), weights["bands"])

@@ -18,7 +18,7 @@ void Digest::add(const void* bytes, std::size_t count) {
 
 void Digest::add(const std::string& name, const torch::Tensor& tensor) {
   add(name.data(), name.size());
-  const torch::Tensor whole = tensor.detach().contiguous();
+  const torch::Tensor whole = tensor.detach().cpu().contiguous();
   add(whole.const_data_ptr(), whole.nbytes());
 }
 

@@ -27,14 +27,16 @@ TORCH_MODULE(LanguageModel);
 
 }  // namespace
 
-void lstm(int steps) {
+void lstm(int steps, torch::Device device) {
   constexpr int kWords = 400, kWidth = 160, kLayers = 4, kBatch = 24, kSpan = 24;
   torch::manual_seed(3);
   LanguageModel model(kWords, kWidth, kLayers);
+  model->to(device);
   torch::optim::Adam optimizer(model->parameters(), torch::optim::AdamOptions(2e-3));
-  const torch::Tensor text = torch::randint(kWords, {steps * kSpan + 1, kBatch}).cumsum(0).remainder(kWords);
+  const torch::Tensor text = torch::randint(kWords, {steps * kSpan + 1, kBatch}).cumsum(0).remainder(kWords).to(device);
 
-  LanguageModelImpl::State state{torch::zeros({kLayers, kBatch, kWidth}), torch::zeros({kLayers, kBatch, kWidth})};
+  LanguageModelImpl::State state{torch::zeros({kLayers, kBatch, kWidth}, device),
+                                 torch::zeros({kLayers, kBatch, kWidth}, device)};
   for (int step = 0; step < steps; ++step) {
     const torch::Tensor inputs = text.narrow(0, step * kSpan, kSpan);
     const torch::Tensor targets = text.narrow(0, step * kSpan + 1, kSpan);

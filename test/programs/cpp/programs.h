@@ -11,9 +11,12 @@
 
 namespace programs {
 
-void resnet(int steps);
-void lstm(int steps);
-void transformer(int steps);
+// On any device. Data and initial weights are drawn on the host, so that they are the same on each.
+void resnet(int steps, torch::Device device);
+void lstm(int steps, torch::Device device);
+void transformer(int steps, torch::Device device);
+
+// On the host only.
 void threads(int steps);
 
 /// What keeps raw addresses, and for how long it holds on to their tensors; nothing in a plain program.

@@ -50,14 +50,16 @@ nn::Sequential make_model(int width, int depth, int classes) {
 
 }  // namespace
 
-void resnet(int steps) {
+void resnet(int steps, torch::Device device) {
   constexpr int kClasses = 10, kBatch = 32;
   torch::manual_seed(0);
   nn::Sequential model = make_model(16, 2, kClasses);
+  model->to(device);
   // Each class is a coarse pattern, and each image is its pattern with noise.
-  const torch::Tensor labels = torch::randint(kClasses, {4 * kBatch});
+  torch::Tensor labels = torch::randint(kClasses, {4 * kBatch});
   const torch::Tensor patterns = torch::randn({kClasses, 3, 4, 4}).repeat_interleave(8, 2).repeat_interleave(8, 3);
-  const torch::Tensor images = patterns.index_select(0, labels) + 0.5 * torch::randn({4 * kBatch, 3, 32, 32});
+  torch::Tensor images = patterns.index_select(0, labels) + 0.5 * torch::randn({4 * kBatch, 3, 32, 32});
+  images = images.to(device), labels = labels.to(device);
 
   torch::optim::SGD optimizer(model->parameters(),
                               torch::optim::SGDOptions(0.1).momentum(0.9).weight_decay(5e-4).nesterov(true));
