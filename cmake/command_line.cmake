@@ -1,12 +1,12 @@
 # bin/tensorpager.
 set(command_sources
-  doctor_command.cpp machine_command.cpp main.cpp plan_command.cpp planning.cpp python_package.cpp report_command.cpp run_command.cpp simulate_command.cpp
+  doctor_command.cpp emulate.cpp estimate_command.cpp estimate_screen.cpp machine_command.cpp main.cpp plan_command.cpp planning.cpp python_package.cpp report_command.cpp run_command.cpp simulate_command.cpp
   start_program.cpp trace_command.cpp
   validate_command.cpp)
 list(TRANSFORM command_sources PREPEND src/tensorpager/cli/)
 add_executable(tensorpager ${command_sources})
 tensorpager_own_target(tensorpager)
-target_link_libraries(tensorpager PRIVATE tensorpager_cli_checks tensorpager_report tensorpager_sim CLI11::CLI11 nlohmann_json::nlohmann_json)
+target_link_libraries(tensorpager PRIVATE tensorpager_cli_checks tensorpager_fit tensorpager_report tensorpager_sim CLI11::CLI11 nlohmann_json::nlohmann_json)
 target_include_directories(tensorpager PRIVATE ${PROJECT_BINARY_DIR})
 target_compile_definitions(tensorpager PRIVATE TENSORPAGER_VERSION="${PROJECT_VERSION}")
 # In a wheel, scikit-build-core says where commands go.

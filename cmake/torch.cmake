@@ -18,11 +18,26 @@ add_library(torch_cpu INTERFACE)
 target_include_directories(torch_cpu SYSTEM INTERFACE ${TORCH_DIR}/include ${TORCH_DIR}/include/torch/csrc/api/include)
 set_target_properties(torch_cpu PROPERTIES INTERFACE_LINK_LIBRARIES "-L${TORCH_DIR}/lib;-ltorch_cpu;-lc10")
 
+# The CUDA half of torch, and the headers of the CUDA runtime and of cuDNN, which its wheels bring. A torch without CUDA has neither,
+# and the emulated card is then not built.
+set(TENSORPAGER_CUDA OFF)
+find_path(CUDA_RUNTIME_INCLUDE cuda_runtime_api.h PATHS ${TORCH_DIR}/../nvidia/cu13/include ${TORCH_DIR}/../nvidia/cuda_runtime/include /usr/local/cuda/include NO_DEFAULT_PATH)
+find_path(CUDNN_INCLUDE cudnn.h PATHS ${TORCH_DIR}/../nvidia/cudnn/include /usr/include /usr/local/cuda/include NO_DEFAULT_PATH)
+if(EXISTS ${TORCH_DIR}/lib/libtorch_cuda.so AND CUDA_RUNTIME_INCLUDE AND CUDNN_INCLUDE)
+  set(TENSORPAGER_CUDA ON)
+  add_library(torch_cuda INTERFACE)
+  target_include_directories(torch_cuda SYSTEM INTERFACE ${CUDA_RUNTIME_INCLUDE} ${CUDNN_INCLUDE})
+  set_target_properties(torch_cuda PROPERTIES INTERFACE_LINK_LIBRARIES "torch_cpu;-ltorch_cuda;-lc10_cuda;-Wl,--allow-shlib-undefined")
+endif()
+
 tensorpager_module(memory SOURCES torch_allocator.cpp torch_storages.cpp USES memory_stable)
 tensorpager_module(intercept
-  SOURCES call_record.cpp collectives.cpp fallthrough.cpp foreign.cpp frame.cpp hot_ops.cpp interceptor.cpp list_ops.cpp op_info.cpp op_work.cpp python_dispatch.cpp tensors.cpp
+  SOURCES call_record.cpp collectives.cpp device_storages.cpp fallthrough.cpp foreign.cpp frame.cpp hot_ops.cpp interceptor.cpp list_ops.cpp op_info.cpp op_work.cpp python_dispatch.cpp tensors.cpp
   USES arena pager)
-tensorpager_module(session SOURCES session.cpp system_calls.cpp trace_file.cpp USES intercept memory guide plan trace transfer)
+tensorpager_module(dry SOURCES call.cpp card.cpp draws.cpp dry.cpp first_run.cpp op_traits.cpp outcome.cpp shape_table.cpp shapes.cpp signature.cpp skipper.cpp stand_ins.cpp USES base)
+target_link_libraries(tensorpager_dry PUBLIC torch_cpu)
+tensorpager_module(session SOURCES accelerator.cpp dry_run.cpp session.cpp system_calls.cpp trace_file.cpp USES dry intercept memory guide plan trace transfer)
+target_link_libraries(tensorpager_session PUBLIC tensorpager_dry PRIVATE nlohmann_json::nlohmann_json)
 target_link_libraries(tensorpager_memory PUBLIC torch_cpu)
 target_link_libraries(tensorpager_intercept PUBLIC torch_cpu)
 target_precompile_headers(tensorpager_intercept PRIVATE src/tensorpager/intercept/torch_headers.h)

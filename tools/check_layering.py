@@ -22,12 +22,16 @@ MAY_INCLUDE = {
     "guide": {"base", "trace", "plan", "transfer", "pager"},
     "fit": {"base", "trace", "plan", "sim"},
     "report": {"base", "trace", "plan", "pager"},
+    "fake_cuda": {"base"},
+    "emulation": {"base", "fake_cuda"},
+    "dry": {"base", "fake_cuda"},
+    "cuda": {"base", "intercept"},
     "memory": {"base", "trace", "arena", "pager"},
     "intercept": {"base", "trace", "arena", "pager"},
     "replay": {"base", "trace", "arena", "pager"},
 }
 MAY_INCLUDE["session"] = set(MAY_INCLUDE)
-MAY_INCLUDE["api"] = {"base", "pager", "intercept", "session"}
+MAY_INCLUDE["api"] = {"base", "dry", "pager", "intercept", "session"}
 MAY_INCLUDE["cli"] = set(MAY_INCLUDE) - {"api"}
 
 # Library -> how its includes begin.
@@ -46,6 +50,10 @@ MAY_USE = {
     "report": {"JSON"},
     "memory": {"torch", "CUDA"},
     "intercept": {"torch", "CUDA"},
+    "fake_cuda": {"CUDA"},
+    "emulation": {"torch", "CUDA"},
+    "dry": {"torch"},
+    "cuda": {"torch", "CUDA"},
     "replay": {"torch", "CUDA"},
     "session": {"torch", "CUDA", "pybind11", "JSON"},
     "api": {"torch", "JSON"},

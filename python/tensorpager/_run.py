@@ -4,22 +4,28 @@ from __future__ import annotations
 
 import atexit
 import json
+import multiprocessing
 import multiprocessing.util
 import os
 import stat
 import sys
 
-from tensorpager import _children
+from tensorpager import _accelerator, _children, _dry
 from tensorpager._say import say
 
 _RUN = "TENSORPAGER_RUN"  # process id of what `tensorpager run` became
 
 
 def activate() -> None:
-    """Enables a session from the environment; a failure is one line and exit code 2."""
+    """Makes the emulated card and enables a session, as the environment says; a failure is one line and exit code 2."""
     from tensorpager import _session
 
     try:
+        if os.environ.get("TENSORPAGER_EMULATE"):
+            _session._core().install_emulation()
+        if not os.environ.get("TENSORPAGER_BUDGET"):
+            atexit.register(_finish_emulation, os.getpid())
+            return
         if _session.adopt():
             return  # who began it sums it up, too
         _session.enable()
@@ -27,10 +33,14 @@ def activate() -> None:
         say(error)
         sys.stderr.flush()
         os._exit(2)
+    if _accelerator.is_recorded():
+        _accelerator.watch(_session._core())
     first = os.getpid() if _children.join() else 0
     if not first:
         _session.stop_recording()
     atexit.register(_finish, first)
+    if _is_on("TENSORPAGER_DRY"):
+        _dry.install(_session._core(), lambda: _finish(first))
     os.register_at_fork(after_in_child=lambda: _children.forked(_session.stats()))
     # A child forked by multiprocessing runs finalizers at its end, and no exit handlers.
     multiprocessing.util.register_after_fork(
@@ -45,6 +55,8 @@ def _finish(first: int) -> None:
     from tensorpager import _session
 
     stats = _session.stats()
+    if _accelerator.is_emulated():
+        stats["emulation"] = _accelerator.report(_session._core())
     path = os.environ.get("TENSORPAGER_STATS")
     if os.getpid() != first:
         if torch.utils.data.get_worker_info() is None:  # of loader workers there is a new set each epoch
@@ -57,14 +69,35 @@ def _finish(first: int) -> None:
     rank = _children.rank()
     if path:
         _write_as_first(f"{path}.rank{rank}" if rank else path, stats)
-    is_quiet = os.environ.get("TENSORPAGER_QUIET", "0") not in ("", "0")
+    is_quiet = _is_on("TENSORPAGER_QUIET")
     if os.environ.get("TENSORPAGER_TRACE"):
         _write_trace(os.environ["TENSORPAGER_TRACE"] + (f".rank{rank}" if rank else ""), is_quiet)
-    if not is_quiet:
+    if not is_quiet and _accelerator.is_emulated():
+        say(_session._core().emulation_summary())
+    if not is_quiet and _is_on("TENSORPAGER_DRY"):
+        say(_session._core().dry_report())
+    elif not is_quiet:
         text = summary(stats, _children.told(), f"rank {rank}: " if rank else "")
         if not rank and os.environ.get(_RUN, str(first)) != str(first):
             text += f"; process {first}"  # a launcher without torch may have started several
         say(text)
+
+
+def _finish_emulation(first: int) -> None:
+    """At the end of a process that has the emulated card and no session."""
+    from tensorpager import _session
+
+    if os.getpid() != first or multiprocessing.parent_process() is not None:
+        return
+    path = os.environ.get("TENSORPAGER_STATS")
+    if path:
+        _write(path, {"emulation": _accelerator.report(_session._core())})
+    if not _is_on("TENSORPAGER_QUIET"):
+        say(_session._core().emulation_summary())
+
+
+def _is_on(variable: str) -> bool:
+    return os.environ.get(variable, "0") not in ("", "0")
 
 
 def _write_trace(path: str, is_quiet: bool) -> None:

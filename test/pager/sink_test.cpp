@@ -61,7 +61,7 @@ class SinkTest : public PagerTest {
  protected:
   void begin(std::optional<RecordedOp>& op, const PinSet& pins, const char* name, std::vector<Block*> read) {
     Touches touches;
-    for (const Block* block : read) touches.add(*block, Access::kRead);
+    for (const Block* block : read) touches.add(block->number, Access::kRead);
     op.emplace(notes, pins, OpFacts{.name = name}, touches);
   }
   Notes notes;

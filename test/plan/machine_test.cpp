@@ -18,6 +18,7 @@ name tiny
 memory 1000000
 measured scale=0.5
 ops bytes_per_second=1e9 launch_ns=100 float32=2e9
+card compute=8.6 multiprocessors=84 memory=999424
 link out bytes_per_second=1e9 latency_ns=10
 link out from=1000 bytes_per_second=2e9
 link in handling_ns=7 bytes_per_second=4e9
@@ -99,7 +100,7 @@ TEST(MachineIo, NamesFileLineAndField) {
   EXPECT_EQ(error_of(kByHand, "from=1000", "from=0"), "a.machine:7: from: is not above that of the step before");
   EXPECT_EQ(error_of(kByHand, "link in handling_ns=7 bytes_per_second=4e9\n", ""), "a.machine:8: link in: is missing");
   EXPECT_EQ(error_of(kByHand, "memory", "mammoth"),
-            "a.machine:3: record: 'mammoth' is none of name, memory, measured, ops, link, end");
+            "a.machine:3: record: 'mammoth' is none of name, memory, measured, ops, card, link, end");
 }
 
 }  // namespace

@@ -41,6 +41,6 @@ def _import_hidden():
         spec.loader.exec_module(module)
 
 
-if os.environ.get("TENSORPAGER_BUDGET"):
+if os.environ.get("TENSORPAGER_BUDGET") or os.environ.get("TENSORPAGER_EMULATE"):
     _load(os.path.join(_PACKAGE, "_imports.py")).after_import("torch", _activate)
 _import_hidden()  # last: it may fail, which is then told as without us

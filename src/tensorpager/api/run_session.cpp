@@ -10,6 +10,8 @@
 #include "tensorpager/api/report.h"
 #include "tensorpager/base/config.h"
 #include "tensorpager/base/errors.h"
+#include "tensorpager/dry/dry.h"
+#include "tensorpager/session/accelerator.h"
 #include "tensorpager/session/session.h"
 
 namespace tensorpager::api {
@@ -24,6 +26,10 @@ struct Run {
   pid_t owner;  // 0 where another process is
 };
 Run* g_run = nullptr;
+
+void say(const std::string& text) {
+  if (!text.empty()) std::fprintf(stderr, "tensorpager: %s\n", text.c_str());
+}
 
 void at_exit() {
   const session::Session::Report report = session::Session::get().report();
@@ -45,7 +51,32 @@ void at_exit() {
       std::fprintf(stderr, "tensorpager: %s\n", error.what());
     }
   }
-  if (owner && !g_run->config.quiet) std::fprintf(stderr, "%s\n", public_report(report).summary().c_str());
+  if (owner && !g_run->config.quiet) {
+    if (g_run->config.dry)
+      say(dry::report());
+    else
+      std::fprintf(stderr, "%s\n", public_report(report).summary().c_str());
+  }
+}
+
+void say_emulation_at_exit() { say(session::emulation_summary()); }
+
+/// A program of one thread is ended by its own exit; on another thread its end is left to the program.
+void end_program() {
+  if (gettid() == getpid()) std::exit(0);
+}
+
+/// Starts a session from the environment, and what goes with it.
+void start_session(const base::Config& config) {
+  session::Session& session = session::Session::get();
+  session.set_end_of_program(&end_program);
+  session.enable(config);
+  if (auto* const storages = session.device_storages()) session::watch_device(*storages);
+  setenv(kOwner, std::to_string(getpid()).c_str(), 0);
+  g_run = new Run{config, std::getenv(kOwner) == std::to_string(getpid()) ? getpid() : 0};
+  if (g_run->owner == 0) session.stop_recording();
+  // Runs after the program's own exit handlers and after the destructors of its static objects.
+  std::atexit(&at_exit);
 }
 
 }  // namespace
@@ -55,13 +86,14 @@ void at_exit() {
 /// code 2.
 extern "C" void tensorpager_run_session() {
   using namespace tensorpager;
-  const std::string self = std::to_string(getpid());
   try {
     const base::Config config = base::read_config(&std::getenv);
-    session::Session::get().enable(config);
-    setenv(api::kOwner, self.c_str(), 0);
-    api::g_run = new api::Run{config, std::getenv(api::kOwner) == self ? getpid() : 0};
-    if (api::g_run->owner == 0) session::Session::get().stop_recording();
+    if (session::is_emulation_wanted()) {
+      session::install_emulation();
+      if (!config.quiet) std::atexit(&api::say_emulation_at_exit);
+    }
+    const char* const budget = std::getenv("TENSORPAGER_BUDGET");
+    if (budget != nullptr && *budget != '\0') api::start_session(config);
   } catch (const c10::Error& error) {
     std::fprintf(stderr, "tensorpager: %s\n", error.what_without_backtrace());
     _exit(api::kWrongUsage);
@@ -69,6 +101,4 @@ extern "C" void tensorpager_run_session() {
     std::fprintf(stderr, "tensorpager: %s\n", error.what());
     _exit(api::kWrongUsage);
   }
-  // Runs after the program's own exit handlers and after the destructors of its static objects.
-  std::atexit(&api::at_exit);
 }

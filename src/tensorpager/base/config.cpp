@@ -28,6 +28,19 @@ BindingKind parse_binding(std::string_view text) {
   throw InvalidArgument("'" + std::string(text) + "' is neither stable nor rebinding");
 }
 
+TraceDevice parse_trace_device(std::string_view text) {
+  if (text == "cpu") return TraceDevice::kHost;
+  if (text == "cuda") return TraceDevice::kCuda;
+  throw InvalidArgument("'" + std::string(text) + "' is neither cpu nor cuda");
+}
+
+void read_dry(Config& config, std::string_view text) {
+  config.dry = parse_switch(text);
+  if (!config.dry) return;
+  config.trace_smallest = Bytes(0);
+  config.trace_class = 0;
+}
+
 std::uint64_t parse_ranks(std::string_view text) {
   const std::uint64_t ranks = parse_count(text);
   if (ranks == 0) throw InvalidArgument("'0' ranks on this machine");
@@ -64,7 +77,13 @@ constexpr Variable kVariables[] = {
     {"TENSORPAGER_PLAN", [](Config& c, std::string_view t) { c.plan = t; }},
     {"TENSORPAGER_PLAN_CACHE", [](Config& c, std::string_view t) { c.plan_cache = t; }},
     {"TENSORPAGER_TRACE", [](Config& c, std::string_view t) { c.trace = t; }},
-    {"TENSORPAGER_TRACE_CLASS", [](Config& c, std::string_view t) { c.trace_class = parse_ordinal(t); }},
+    {"TENSORPAGER_TRACE_DEVICE", [](Config& c, std::string_view t) { c.trace_device = parse_trace_device(t); }},
+    {"TENSORPAGER_DRY", &read_dry},
+    // After it, as it has a default of its own.
+    {"TENSORPAGER_TRACE_SMALLEST", [](Config& c, std::string_view t) { c.trace_smallest = parse_size(t, Bytes(0)); }},
+    {"TENSORPAGER_DRY_TO_END", [](Config& c, std::string_view t) { c.dry_to_end = parse_switch(t); }},
+    {"TENSORPAGER_TRACE_CLASS",
+     [](Config& c, std::string_view t) { c.trace_class = t == "step" ? 0 : parse_ordinal(t); }},
 };
 
 }  // namespace

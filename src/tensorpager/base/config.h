@@ -20,6 +20,8 @@ inline constexpr Bytes kMinPagedBytes = 16_KiB;
 /// How a block that comes back is put under its storage: where it was, or anywhere in one arena.
 enum class BindingKind : std::uint8_t { kStable, kRebinding };
 
+enum class TraceDevice : std::uint8_t { kHost, kCuda };
+
 struct Config {
   Bytes budget = kUnlimited;      // TENSORPAGER_BUDGET: hard limit on charged bytes
   std::uint64_t local_ranks = 1;  // LOCAL_WORLD_SIZE: ranks on this machine; a budget of N% is divided by it
@@ -39,10 +41,20 @@ struct Config {
   std::string plan;
   /// TENSORPAGER_PLAN_CACHE: a directory that plans are kept in for later runs, and taken from; none: empty.
   std::string plan_cache;
+  /// TENSORPAGER_TRACE_DEVICE: whose storages are recorded, the host's or those of the CUDA device.
+  TraceDevice trace_device = TraceDevice::kHost;
+  /// TENSORPAGER_TRACE_SMALLEST: storages below this size are no storages of a trace, but part of its slab. Host only. Default: as they are
+  /// paged, from 16 KiB on; of a dry run all.
+  Bytes trace_smallest = kMinPagedBytes;
+  /// TENSORPAGER_DRY=1: kernels on large tensors are skipped, and memory costs nothing before it is touched. The program ends once a step of
+  /// it has repeated.
+  bool dry = false;
+  bool dry_to_end = false;  // TENSORPAGER_DRY_TO_END=1: a dry run goes on to the program's own end
   bool curve = false;  // TENSORPAGER_CURVE=1: keep the curve of live and charged bytes over ops
   std::string trace;   // TENSORPAGER_TRACE: file that gets the trace of a window at exit; empty: nothing is recorded
-  std::uint64_t trace_class =
-      1;  // TENSORPAGER_TRACE_CLASS: of which class of windows; the first makes up most of the run
+  /// TENSORPAGER_TRACE_CLASS: of which class of windows; the first makes up most of the run, 0 (`step`) is that of training steps. Default:
+  /// 1, and `step` of a dry run, in which times say nothing.
+  std::uint64_t trace_class = 1;
 };
 
 /// Looks a variable up: `std::getenv` in a program, a table in a test.

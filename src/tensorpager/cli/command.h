@@ -21,6 +21,9 @@ class NotPossible : public std::runtime_error {
 /// `run`: starts a program under a budget.
 void add_run_command(CLI::App& app, const Program& program);
 
+/// `estimate`: what a program needs on a card.
+void add_estimate_command(CLI::App& app, const Program& program);
+
 /// `trace`: records a program.
 void add_trace_command(CLI::App& app, const Program& program);
 

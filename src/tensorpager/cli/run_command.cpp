@@ -1,5 +1,4 @@
 // `tensorpager run`: a program under a budget.
-#include <cstdlib>
 #include <memory>
 
 #include "tensorpager/base/errors.h"
@@ -9,19 +8,17 @@
 namespace tensorpager::cli {
 namespace {
 
-bool is_set(const char* variable) {
-  const char* text = std::getenv(variable);
-  return text != nullptr && *text != '\0';
-}
-
 void run(const RunOptions& options, const Program& program) {
   if (program.empty())
     throw base::InvalidArgument(
         "no program: write it after --, as in `tensorpager run --budget 8GiB -- python train.py`");
   const bool has_budget = !options.budget.empty() || is_set("TENSORPAGER_BUDGET");
-  if (!has_budget && options.plan.empty() && !is_set("TENSORPAGER_PLAN"))
+  const bool has_plan = !options.plan.empty() || is_set("TENSORPAGER_PLAN");
+  const bool is_emulated = !options.emulate.empty() || is_set("TENSORPAGER_EMULATE");
+  if (!has_budget && !has_plan && !is_emulated)
     throw base::InvalidArgument(
-        "no budget: write --budget SIZE, as in `tensorpager run --budget 8GiB -- python train.py`");
+        "no budget: write --budget SIZE, as in `tensorpager run --budget 8GiB -- python train.py`, or --emulate CARD "
+        "to run a CUDA program without a GPU");
   start_program(options, program);
 }
 
@@ -36,6 +33,12 @@ void add_run_command(CLI::App& app, const Program& program) {
                    "Hard limit on tensor memory of each process: 8GiB, 500MB, 25% (of RAM; under torchrun divided by "
                    "the ranks on this machine), unlimited [TENSORPAGER_BUDGET]");
   add_session_options(*verb, *options);
+  verb->add_option("--emulate", options->emulate,
+                   "Run a CUDA program without a GPU, on an emulated card with real numerics: h100-80g, 2xh100-80g, or a "
+                   "machine file with a card. Without --budget nothing else is done [TENSORPAGER_EMULATE]");
+  verb->add_option("--emulate-seed", options->schedule,
+                   "When the emulated card's kernels run: now (at once, the default), threads (a thread for each stream, "
+                   "with delays), or a number: in an order drawn from it that starves streams [TENSORPAGER_EMULATE_SEED]");
   verb->add_option("--stats", options->stats, "Write the statistics to this file at exit, as JSON [TENSORPAGER_STATS]");
   verb->add_option("--fuzz", options->fuzz,
                    "Evict at random at every op, from this seed: a test of Tensorpager, slow [TENSORPAGER_FUZZ]");

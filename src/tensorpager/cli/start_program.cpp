@@ -14,6 +14,7 @@
 
 #include "tensorpager/base/config.h"
 #include "tensorpager/base/errors.h"
+#include "tensorpager/cli/emulate.h"
 #include "tensorpager/cli/python_package.h"
 #include "tensorpager/plan/given.h"
 #include "tensorpager/transfer/engine.h"
@@ -38,12 +39,17 @@ void preload(bool quiet) {
                    library.c_str());
     return;
   }
-  const char* inherited = std::getenv("LD_PRELOAD");
-  const bool is_alone = inherited == nullptr || *inherited == '\0';
-  export_option("LD_PRELOAD", is_alone ? library : inherited + (":" + library));
+  add_preload(library);
   // AddressSanitizer refuses to start behind any other library, if it is not told otherwise.
   const char* sanitizer = std::getenv("ASAN_OPTIONS");
   export_option("ASAN_OPTIONS", std::string("verify_asan_link_order=0:") + (sanitizer != nullptr ? sanitizer : ""));
+}
+
+/// A dry run computes little: the threads of its libraries would only spin. What it holds is never read back, so races are none.
+void export_dry_run() {
+  export_option("TENSORPAGER_DRY", "1");
+  export_option("OMP_NUM_THREADS", "1");
+  export_option("TENSORPAGER_EMULATE_RACES", "0");
 }
 
 void check(const base::Config& config) {
@@ -89,11 +95,17 @@ void add_session_options(CLI::App& verb, RunOptions& options) {
                   "[TENSORPAGER_BINDING]");
 }
 
+bool is_set(const char* variable) {
+  const char* text = std::getenv(variable);
+  return text != nullptr && *text != '\0';
+}
+
 void start_program(const RunOptions& options, const Program& program) {
   if (!options.stats.empty()) export_option("TENSORPAGER_STATS", std::filesystem::absolute(options.stats).string());
   if (!options.spill.empty())
     export_option("TENSORPAGER_SPILL",
                   options.spill == "ram" ? options.spill : std::filesystem::absolute(options.spill).string());
+  export_option("TENSORPAGER_EMULATE", options.emulate);
   export_option("TENSORPAGER_BUDGET", options.budget);
   export_option("TENSORPAGER_LINK", options.link);
   export_option("TENSORPAGER_BINDING", options.binding);
@@ -106,9 +118,11 @@ void start_program(const RunOptions& options, const Program& program) {
   if (!options.plan.empty()) export_plans(options);
   if (!options.plan_cache.empty())
     export_option("TENSORPAGER_PLAN_CACHE", std::filesystem::absolute(options.plan_cache).string());
+  export_option("TENSORPAGER_TRACE_DEVICE", options.trace_device);
+  export_option("TENSORPAGER_TRACE_SMALLEST", options.trace_smallest);
+  if (options.dry) export_dry_run();
   // What starts a session asks for a budget; a plan's own holds where none limits.
-  const char* budget = std::getenv("TENSORPAGER_BUDGET");
-  if (budget == nullptr || *budget == '\0') export_option("TENSORPAGER_BUDGET", "unlimited");
+  if (!is_set("TENSORPAGER_BUDGET") && is_set("TENSORPAGER_PLAN")) export_option("TENSORPAGER_BUDGET", "unlimited");
   const base::Config config = base::read_config(&std::getenv);
   check(config);
   if (!config.plan.empty()) plan::read_plans_of(config);
@@ -117,6 +131,7 @@ void start_program(const RunOptions& options, const Program& program) {
   std::string path = (python_package() / "hook").string();
   if (inherited != nullptr && *inherited != '\0') path += std::string(":") + inherited;
   export_option("PYTHONPATH", path);
+  if (is_set("TENSORPAGER_EMULATE")) export_emulation(std::getenv("TENSORPAGER_EMULATE"), options.schedule);
   preload(config.quiet);
   unsetenv("TENSORPAGER_OWNER");
   unsetenv("TENSORPAGER_OWNER_RANK");

@@ -11,8 +11,12 @@ namespace tensorpager::cli {
 
 struct RunOptions {
   std::string budget, spill, link, binding, stats, fuzz, trace, trace_class, plan, plan_cache;
-  bool quiet = false, on_demand = false, plan_sync = false;
+  std::string emulate, schedule;             // the emulated card; when its kernels run
+  std::string trace_device, trace_smallest;  // what is recorded
+  bool quiet = false, on_demand = false, plan_sync = false, dry = false;
 };
+
+bool is_set(const char* variable);
 
 /// --spill, --link and --binding.
 void add_session_options(CLI::App& verb, RunOptions& options);

@@ -26,7 +26,7 @@ constexpr double kLeastGain = 0.02;
 Guide::Guide(pager::Pager& pager, Options options)
     : pager_(pager),
       options_(std::move(options)),
-      recorder_(pager.charge_for(base::Bytes(1)), options_.least_ops,
+      recorder_(options_.granule.value_or(pager.charge_for(base::Bytes(1))), options_.least_ops,
                 pager.is_placed() ? trace::Recorder::Temporaries::kInOnePiece : trace::Recorder::Temporaries::kApart),
       look_at_ops_(options_.plans ? kFirstOps : kNever),
       look_at_steps_(options_.plans ? kFirstSteps : kNever),

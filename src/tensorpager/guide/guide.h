@@ -64,6 +64,7 @@ class Guide final : public base::EventSink {
     bool waits = false;                                // plans where the program stands: at the same op in every run
     bool rests = true;                                 // records only what there is to learn from
     bool refines = true;                               // plans again from the times seen under a plan
+    std::optional<base::Bytes> granule = {};           // of what is recorded; else the pager's
     std::size_t least_ops = std::size_t{1} << 12;      // that are remembered; more where steps or windows are longer
     std::function<void(const std::string&)> say = {};  // a line for people
     std::optional<plan::PlanCache> cache = {};         // of plans for later sessions, and from earlier ones

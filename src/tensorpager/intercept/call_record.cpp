@@ -8,10 +8,21 @@ namespace tensorpager::intercept {
 
 void CallRecord::add(const at::TensorBase& tensor, pager::Access access) {
   tensors_.push_back(tensor);
+  if (g_target.device != nullptr) return add_of_device(tensor, access);
   g_target.finder().in_tensor(tensor, [&](const pager::Block& block) {
-    touches_.add(block, access);
-    moved_ += moved_of(tensor, block);
+    touches_.add(block.number, access);
+    moved_ += moved_of(tensor, block.size);
   });
+}
+
+void CallRecord::add_of_device(const at::TensorBase& tensor, pager::Access access) {
+  if (!tensor.defined() || tensor.device().is_cpu()) return;
+  if (!tensor.unsafeGetTensorImpl()->has_storage())
+    return for_each_part(tensor, [&](const at::TensorBase& part) { add_of_device(part, access); });
+  const auto found = g_target.device->find(tensor.storage().unsafeGetStorageImpl()->_mutable_data_ptr_no_checks().get());
+  if (!found) return;
+  touches_.add(found->number, access);
+  moved_ += moved_of(tensor, found->size);
 }
 
 void CallRecord::add(const c10::IValue& value, pager::Access access) {

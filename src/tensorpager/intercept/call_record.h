@@ -19,6 +19,8 @@ class CallRecord {
   void tell(base::EventSink& sink, Frame& frame, const OpInfo& info, c10::ArrayRef<c10::IValue> arguments = {});
 
  private:
+  void add_of_device(const at::TensorBase& tensor, pager::Access access);
+
   pager::Touches touches_;
   std::vector<at::TensorBase> tensors_;
   base::Bytes moved_;

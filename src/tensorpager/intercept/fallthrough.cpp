@@ -36,28 +36,28 @@ bool is_view(const c10::FunctionSchema& schema) {
 }
 
 /// Made of other ops only.
-bool is_composite(const c10::OperatorHandle& op) {
+bool is_composite(const c10::OperatorHandle& op, c10::DispatchKey backend) {
   return op.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd) &&
-         !op.hasKernelForDispatchKey(c10::DispatchKey::CPU) &&
+         !op.hasKernelForDispatchKey(backend) &&
          !op.hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutograd);
 }
 
-/// R6: on the CPU a foreach op has no kernel of its own, it calls an op for each tensor of its lists. Seen one by one
+/// R6: on the CPU, unlike on CUDA, a foreach op has no kernel of its own, it calls an op for each tensor of its lists. Seen one by one
 /// those need the room of one tensor; a frame around them would pin every list whole.
-bool is_foreach(const c10::OperatorHandle& op) {
-  return op.schema().name().rfind("aten::_foreach_", 0) == 0 && !op.hasKernelForDispatchKey(c10::DispatchKey::CPU);
+bool is_foreach(const c10::OperatorHandle& op, c10::DispatchKey backend) {
+  return op.schema().name().rfind("aten::_foreach_", 0) == 0 && !op.hasKernelForDispatchKey(backend);
 }
 
 }  // namespace
 
-std::size_t register_fallthroughs(torch::Library& aten) {
+std::size_t register_fallthroughs(torch::Library& aten, c10::DispatchKey backend) {
   constexpr std::string_view kNamespace = "aten::";
   auto& dispatcher = c10::Dispatcher::singleton();
   std::size_t count = 0;
   for (const c10::OperatorName& op_name : dispatcher.getAllOpNames()) {
     if (op_name.name.rfind(kNamespace, 0) != 0) continue;
     const auto op = dispatcher.findSchema(op_name);
-    if (!op || !(is_view(op->schema()) || is_composite(*op) || is_foreach(*op))) continue;
+    if (!op || !(is_view(op->schema()) || is_composite(*op, backend) || is_foreach(*op, backend))) continue;
     std::string name = op_name.name.substr(kNamespace.size());
     if (!op_name.overload_name.empty()) name += "." + op_name.overload_name;
     if (is_denied(name)) continue;

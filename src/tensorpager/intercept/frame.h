@@ -9,6 +9,7 @@
 #include <string>
 
 #include "tensorpager/base/errors.h"
+#include "tensorpager/intercept/device_storages.h"
 #include "tensorpager/intercept/tensors.h"
 #include "tensorpager/pager/pin_set.h"
 #include "tensorpager/pager/recorded_op.h"
@@ -21,8 +22,11 @@ struct Target {
   pager::Pager* pager = nullptr;
   const arena::AddressSpace* space = nullptr;
   c10::DeleterFnPtr claimed = nullptr;  // see BlockFinder
+  DeviceStorages* device = nullptr;     // an accelerator's, where they are recorded instead of the host's
   bool active = false;                  // false: calls pass through
 
+  /// Who is told of ops; null: nobody.
+  base::EventSink* sink() const { return device != nullptr ? device->sink() : pager->sink(); }
   BlockFinder finder() const { return {*pager, *space, claimed}; }
 };
 extern Target g_target;

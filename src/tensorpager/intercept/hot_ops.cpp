@@ -78,7 +78,7 @@ struct Kernel<Op, Result(Arguments...)> {
       return describe_call(Op::name, tensors);
     };
     const auto run = [&]() -> decltype(auto) {
-      if (base::EventSink* const sink = g_target.pager->sink()) [[unlikely]]
+      if (base::EventSink* const sink = g_target.sink()) [[unlikely]]
         record(*sink, frame, arguments...);
       return Op::redispatch(after_key(keys), std::forward<Arguments>(arguments)...);
     };

@@ -41,7 +41,7 @@ void run_boxed(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::j
   for (const OpInfo::Argument& argument : info.tensor_arguments)
     frame.see((*stack)[first + argument.index], argument.access);
   const auto run = [&] {
-    if (base::EventSink* const sink = g_target.pager->sink()) [[unlikely]]
+    if (base::EventSink* const sink = g_target.sink()) [[unlikely]]
       record_boxed(*sink, frame, info, torch::jit::last(*stack, info.arguments));
     if (info.collective) [[unlikely]]
       run_collective(op, info, keys, stack);
@@ -56,7 +56,8 @@ void run_boxed(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::j
   release_finished_collectives();  // this op may have waited for one
 }
 
-void install(pager::Pager& pager, const arena::AddressSpace& space, c10::DeleterFnPtr claimed) {
+void install(pager::Pager& pager, const arena::AddressSpace& space, c10::DeleterFnPtr claimed,
+             base::TraceDevice recorded) {
   g_target.pager = &pager;
   g_target.space = &space;
   g_target.claimed = claimed;
@@ -65,7 +66,7 @@ void install(pager::Pager& pager, const arena::AddressSpace& space, c10::Deleter
   auto* all = new torch::Library(torch::Library::IMPL, "_", kKey, __FILE__, __LINE__);
   all->fallback(torch::CppFunction::makeFromBoxedFunction<&run_boxed>());
   auto* aten = new torch::Library(torch::Library::IMPL, "aten", kKey, __FILE__, __LINE__);
-  register_fallthroughs(*aten);
+  register_fallthroughs(*aten, recorded == base::TraceDevice::kCuda ? c10::DispatchKey::CUDA : c10::DispatchKey::CPU);
   register_hot_ops(*aten);
   see_python_dispatch();
 }
@@ -77,6 +78,8 @@ pager::Block* find_block(c10::StorageImpl& storage) {
 }
 
 std::array<std::mutex*, 2> locks_over_forks() { return {&foreign_lock(), &collectives_lock()}; }
+
+void record_device(DeviceStorages* storages) { g_target.device = storages; }
 
 void set_active(bool active) { g_target.active = active; }
 

@@ -8,6 +8,8 @@
 #include <mutex>
 
 #include "tensorpager/arena/address_space.h"
+#include "tensorpager/base/config.h"
+#include "tensorpager/intercept/device_storages.h"
 #include "tensorpager/pager/pager.h"
 
 namespace c10 {
@@ -19,12 +21,17 @@ struct StorageImpl;
 namespace tensorpager::intercept {
 
 /// Registers our kernels with torch; once in a process. Both objects must live for ever. `claimed`: see BlockFinder.
-void install(pager::Pager& pager, const arena::AddressSpace& space, void (*claimed)(void*));
+/// `recorded`: the device whose storages are recorded, if any.
+void install(pager::Pager& pager, const arena::AddressSpace& space, void (*claimed)(void*),
+             base::TraceDevice recorded);
 /// The kernel behind every op that has no unboxed one of ours.
 void run_boxed(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack);
 
 /// The block behind a storage; null where there is none of ours.
 pager::Block* find_block(c10::StorageImpl& storage);
+
+/// From now on these are recorded, and not the host's blocks. It must live for ever.
+void record_device(DeviceStorages* storages);
 
 /// Whether calls are seen, or pass through.
 void set_active(bool active);

@@ -78,7 +78,7 @@ bool run_in_parts(const c10::OperatorHandle& op, const OpInfo& info, c10::Dispat
     for (const OpInfo::Argument& argument : info.tensor_arguments)
       frame.see(part_stack[argument.index], argument.access);
     const auto run = [&] {
-      if (base::EventSink* const sink = g_target.pager->sink()) [[unlikely]]
+      if (base::EventSink* const sink = g_target.sink()) [[unlikely]]
         record_boxed(*sink, frame, info, part_stack);
       op.redispatchBoxed(after_key(keys), &part_stack);
     };

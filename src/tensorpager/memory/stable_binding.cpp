@@ -43,8 +43,9 @@ bool is_well_aligned(const Piece& piece) {
 
 }  // namespace
 
-StableBinding::StableBinding(arena::AddressSpace& space)
+StableBinding::StableBinding(arena::AddressSpace& space, Pages pages)
     : space_(space),
+      pages_(pages),
       moves_across_(arena::kernel_moves_across_mappings()),
       most_seams_(moves_across_ ? kMostSeams : kMostPieces),
       pool_({.has_huge_pages = arena::kernel_has_huge_pages(), .joins = moves_across_, .most_pieces = kMostPieces}) {}
@@ -55,6 +56,7 @@ void StableBinding::protect(std::byte* at, Bytes size, int protection) {
 }
 
 void StableBinding::populate(std::byte* at, Bytes size) {
+  if (pages_ == Pages::kUntouched) return protect(at, size, PROT_READ | PROT_WRITE);  // fresh from the range, or closed
   // Without MAP_NORESERVE, unlike the range around: see Note [Core files].
   system_calls_ += 3;
   populated_ += size;
@@ -213,7 +215,7 @@ void StableBinding::release(Block& block) noexcept {
 
 void StableBinding::pool_or_close(std::byte* at, Bytes size) {
   // Memory patched together from many pieces would cost much whenever it moves: let it go and have it whole next time.
-  if (seams_.inside(at, size) > most_seams_) {
+  if (pages_ == Pages::kUntouched || seams_.inside(at, size) > most_seams_) {
     close(at, size);
     space_.give_back(at, size);
     return;

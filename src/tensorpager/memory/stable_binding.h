@@ -18,7 +18,11 @@ namespace tensorpager::memory {
 
 class StableBinding final : public pager::Binding {
  public:
-  explicit StableBinding(arena::AddressSpace& space);
+  /// What a new block's pages are: there, zeroed and kept for the next block; or of a dry run, which touches few of them: mapped only where
+  /// they are touched, zero, and given back with the block. Those are never paged.
+  enum class Pages : std::uint8_t { kPopulated, kUntouched };
+
+  explicit StableBinding(arena::AddressSpace& space, Pages pages = Pages::kPopulated);
 
   base::Bytes charge_for(base::Bytes size) const override { return base::round_up(size, base::kPage); }
   std::byte* acquire(base::Bytes charged, base::Bytes pool_allowance) override;
@@ -62,6 +66,7 @@ class StableBinding final : public pager::Binding {
   void make_inaccessible(std::byte* at, base::Bytes size);
 
   arena::AddressSpace& space_;
+  const Pages pages_;
   const bool moves_across_;       // whether the kernel moves several mappings in one call
   const std::size_t most_seams_;  // in memory that is moved; what has more is given back
   arena::Mappings mappings_;

@@ -5,7 +5,6 @@
 
 #include <cstring>
 
-#include "tensorpager/base/config.h"
 #include "tensorpager/base/errors.h"
 #include "tensorpager/memory/torch_storages.h"
 #include "tensorpager/pager/shortage.h"
@@ -54,7 +53,7 @@ c10::DataPtr TorchAllocator::allocate(std::size_t size) {
   thread_observer_();
   if (size == 0) return {nullptr, nullptr, &free_nothing, at::kCPU};
   try {
-    if (size < base::kMinPagedBytes.count()) {
+    if (size < smallest_block_) {
       void* data = slabs_.allocate(size);
       return {data, data, &free_small, at::kCPU};
     }

@@ -4,7 +4,10 @@
 
 #include <c10/core/Allocator.h>
 
+#include <algorithm>
+
 #include "tensorpager/arena/slabs.h"
+#include "tensorpager/base/config.h"
 #include "tensorpager/pager/pager.h"
 
 namespace tensorpager::memory {
@@ -22,6 +25,8 @@ class TorchAllocator final : public c10::Allocator {
   /// Makes this torch's CPU allocator; `uninstall` brings back the one before. What was given out stays served.
   void install();
   void uninstall();
+  /// Allocations below this size come from slabs and are no blocks; kMinPagedBytes where nothing is said, and never above it.
+  void set_smallest_block(base::Bytes size) { smallest_block_ = std::min(size, base::kMinPagedBytes).count(); }
 
   c10::DataPtr allocate(std::size_t size) override;
   bool is_simple_data_ptr(const c10::DataPtr& pointer) const override;
@@ -32,6 +37,7 @@ class TorchAllocator final : public c10::Allocator {
   pager::Pager& pager_;
   arena::Slabs& slabs_;
   void (*thread_observer_)();
+  std::size_t smallest_block_ = base::kMinPagedBytes.count();
   c10::Allocator* previous_ = nullptr;
 };
 

@@ -15,7 +15,7 @@ namespace tensorpager::pager {
 /// What one op touches, as it is handed to a sink.
 class Touches {
  public:
-  void add(const Block& block, Access access) { list_.push_back({block.number, access == Access::kWrite}); }
+  void add(std::uint64_t block, Access access) { list_.push_back({block, access == Access::kWrite}); }
   std::span<const base::Touch> list() const { return {list_.begin(), list_.size()}; }
 
  private:
@@ -32,7 +32,7 @@ class RecordedOp {
     }
     for (const PinSet* around = pins.parent(); around != nullptr; around = around->parent()) {
       around->for_each([&](const Block& block) {
-        if ((block.state() & kDead) == 0) touches.add(block, Access::kRead);
+        if ((block.state() & kDead) == 0) touches.add(block.number, Access::kRead);
       });
     }
     sink_ = &sink;

@@ -21,19 +21,31 @@ constexpr auto kCopyLatency = 10us;
 
 struct Accelerator {
   const char* name;
-  base::Bytes memory;
-  double float32;      // flops per second; TF32 where there is one
-  double half;         // bfloat16 and float16
-  double float64;      //
-  double memory_rate;  // bytes per second
-  double link_rate;    // bytes per second, each direction
+  std::uint64_t memory;  // GiB
+  double float32;        // flops per second; TF32 where there is one
+  double half;           // bfloat16 and float16
+  double float64;        //
+  double memory_rate;    // bytes per second
+  double link_rate;      // bytes per second, each direction
+  std::uint32_t major, minor, multiprocessors;
+  double visible;  // GiB that CUDA reports
 };
 
-// Peaks from the vendor's data sheets; links as PCIe 3, 4 and 5 deliver them.
+// Peaks, compute capability and multiprocessors from the vendor's data sheets (SXM boards where there are several); links as PCIe 3, 4
+// and 5 deliver them, GH200's as NVLink-C2C is stated. What CUDA reports of the memory is from torch's out-of-memory messages on such cards.
 constexpr std::array kAccelerators = {
-    Accelerator{"m40-12g", base::Bytes(std::uint64_t{12} << 30), 7e12, 7e12, 0.2e12, 288e9, 12e9},
-    Accelerator{"a100-40g", base::Bytes(std::uint64_t{40} << 30), 156e12, 312e12, 19.5e12, 1555e9, 24e9},
-    Accelerator{"h200-141g", base::Bytes(std::uint64_t{141} << 30), 495e12, 989e12, 67e12, 4800e9, 50e9}};
+    Accelerator{"m40-12g", 12, 7e12, 7e12, 0.2e12, 288e9, 12e9, 5, 2, 24, 11.92},
+    Accelerator{"titanx-12g", 12, 6.7e12, 6.7e12, 0.2e12, 336e9, 12e9, 5, 2, 24, 11.92},
+    Accelerator{"v100-16g", 16, 15.7e12, 125e12, 7.8e12, 900e9, 12e9, 7, 0, 80, 15.77},
+    Accelerator{"a100-40g", 40, 156e12, 312e12, 19.5e12, 1555e9, 24e9, 8, 0, 108, 39.39},
+    Accelerator{"a100-80g", 80, 156e12, 312e12, 19.5e12, 2039e9, 24e9, 8, 0, 108, 79.15},
+    Accelerator{"h100-80g", 80, 495e12, 989e12, 67e12, 3350e9, 50e9, 9, 0, 132, 79.1},
+    Accelerator{"h200-141g", 141, 495e12, 989e12, 67e12, 4800e9, 50e9, 9, 0, 132, 139.8},
+    Accelerator{"gh200-96g", 96, 495e12, 989e12, 67e12, 4000e9, 450e9, 9, 0, 132, 94.5},
+    Accelerator{"rtx4090-24g", 24, 82.6e12, 165.2e12, 1.3e12, 1008e9, 24e9, 8, 9, 128, 23.6},
+    Accelerator{"rtx5090-32g", 32, 104.8e12, 209.5e12, 1.6e12, 1792e9, 50e9, 12, 0, 170, 31.4}};
+constexpr double kGiB = 1 << 30;
+constexpr base::Bytes kPageOfCard = base::kHugePage;  // CUDA hands memory out in 2 MiB
 
 /// At most eleven days, so that sums cannot wrap, however slow a link a file states.
 Nanoseconds nanoseconds_of(double seconds) { return Nanoseconds(std::llround(std::min(seconds * 1e9, 1e15))); }
@@ -41,7 +53,7 @@ Nanoseconds nanoseconds_of(double seconds) { return Nanoseconds(std::llround(std
 Machine machine_of(const Accelerator& a) {
   const Link link{.latency = kCopyLatency, .steps = {{.from = base::Bytes(0), .bytes_per_second = a.link_rate}}};
   return {.name = a.name,
-          .memory = a.memory,
+          .memory = base::Bytes(a.memory << 30),
           .out = link,
           .in = link,
           .time_scale = 1,
@@ -50,7 +62,11 @@ Machine machine_of(const Accelerator& a) {
                         {Precision::kFloat16, a.half * kArithmeticEfficiency},
                         {Precision::kFloat64, a.float64 * kArithmeticEfficiency}},
           .byte_rate = a.memory_rate * kMemoryEfficiency,
-          .launch = kLaunch};
+          .launch = kLaunch,
+          .card = Card{.major = a.major,
+                       .minor = a.minor,
+                       .multiprocessors = a.multiprocessors,
+                       .memory = base::round_up(base::Bytes(static_cast<std::uint64_t>(a.visible * kGiB)), kPageOfCard)}};
 }
 
 }  // namespace

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,6 +29,13 @@ struct Link {
   double fastest() const;  // bytes per second
 };
 
+/// What a program sees of a CUDA card by itself: torch chooses kernels by it.
+struct Card {
+  std::uint32_t major = 0, minor = 0;  // compute capability
+  std::uint32_t multiprocessors = 0;
+  base::Bytes memory = {};  // as CUDA reports it, a little less than the card's name says
+};
+
 /// Where it has rates, the time of an op with known work is a roofline: the longer of its arithmetic and its movement
 /// of bytes at these rates, and a launch. Otherwise it is the measured time, scaled.
 struct Machine {
@@ -38,6 +47,7 @@ struct Machine {
   std::map<trace::Precision, double> flop_rate;  // flops per second that ops reach
   double byte_rate = 0;                          // bytes per second that ops reach; 0: no roofline
   Nanoseconds launch{0};                         // added to the roofline of an op that does anything
+  std::optional<Card> card = {};                 // of an accelerator that can be emulated
 
   Nanoseconds time_of(const trace::Op& op) const;
 };

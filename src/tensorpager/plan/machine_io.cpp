@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cstdio>
 #include <fstream>
 
 #include "tensorpager/base/records.h"
@@ -16,6 +17,7 @@ using trace::Precision;
 constexpr std::string_view kKind = "tensorpager-machine";
 constexpr std::uint64_t kVersion = 1;
 constexpr std::uint64_t kMaxLatency = 1'000'000'000'000;  // nanoseconds
+constexpr std::uint64_t kMostMultiprocessors = 10'000;
 constexpr std::array kPrecisions = {Precision::kFloat32, Precision::kBfloat16, Precision::kFloat16,
                                     Precision::kFloat64};
 
@@ -43,6 +45,18 @@ void read_ops(base::RecordReader& records, Machine& machine) {
   machine.launch = Nanoseconds(records.number_or("launch_ns", kMaxLatency, 0));
 }
 
+/// `card compute=9.0 multiprocessors=132 memory=85520809984`.
+void read_card(base::RecordReader& records, Machine& machine) {
+  Card card;
+  const std::string compute(records.text("compute"));
+  char rest = 0;
+  if (std::sscanf(compute.c_str(), "%2u.%1u%c", &card.major, &card.minor, &rest) != 2)
+    records.fail("compute", "'" + compute.substr(0, 40) + "' is no compute capability; write one such as 9.0");
+  card.multiprocessors = static_cast<std::uint32_t>(records.number("multiprocessors", kMostMultiprocessors));
+  card.memory = base::Bytes(records.number("memory", base::kUnlimited.count()));
+  machine.card = card;
+}
+
 std::string real(double number) {
   std::array<char, 32> text{};
   const auto end = std::to_chars(text.data(), text.data() + text.size(), number).ptr;
@@ -66,9 +80,11 @@ Machine read_machine(std::istream& in, const std::string& path) {
       read_ops(records, machine);
     else if (records.type() == "link")
       read_link(records, machine);
+    else if (records.type() == "card")
+      read_card(records, machine);
     else
       records.fail("record", "'" + std::string(records.type().substr(0, 40)) +
-                                 "' is none of name, memory, measured, ops, link, end");
+                                 "' is none of name, memory, measured, ops, card, link, end");
     records.finish_record();
   }
   if (machine.out.steps.empty()) records.fail("link out", "is missing");
@@ -86,6 +102,10 @@ std::string write_machine(const Machine& machine) {
       text += std::string(" ") + trace::name_of(precision) + "=" + real(rate);
     text += "\n";
   }
+  if (machine.card)
+    text += "card compute=" + std::to_string(machine.card->major) + "." + std::to_string(machine.card->minor) +
+            " multiprocessors=" + std::to_string(machine.card->multiprocessors) +
+            " memory=" + std::to_string(machine.card->memory.count()) + "\n";
   for (const Link* link : {&machine.out, &machine.in}) {
     for (const Link::Step& step : link->steps) {
       text +=

@@ -25,10 +25,12 @@ constexpr const char kTorchText[] =
     "TESTING_ONLY_GenericM"
     "ode";
 
-bool is_asked_for() {
-  const char* budget = getenv("TENSORPAGER_BUDGET");
-  return budget != nullptr && *budget != '\0';
+bool is_set(const char* variable) {
+  const char* text = getenv(variable);
+  return text != nullptr && *text != '\0';
 }
+
+bool is_asked_for() { return is_set("TENSORPAGER_BUDGET") || is_set("TENSORPAGER_EMULATE"); }
 
 const char* file_name(const char* path) {
   const char* slash = strrchr(path, '/');

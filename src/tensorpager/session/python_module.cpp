@@ -9,9 +9,11 @@
 #include "tensorpager/base/bytes.h"
 #include "tensorpager/base/config.h"
 #include "tensorpager/base/errors.h"
+#include "tensorpager/dry/dry.h"
 #include "tensorpager/intercept/interceptor.h"
 #include "tensorpager/pager/pin_set.h"
 #include "tensorpager/pager/recorded_op.h"
+#include "tensorpager/session/accelerator.h"
 #include "tensorpager/session/session.h"
 
 namespace py = pybind11;
@@ -117,10 +119,25 @@ py::object call_pinned(const py::object& function, const py::tuple& arguments,
   if (auto* const sink = pager.sink()) {
     Touches touches;
     for (const auto& [storage, written] : storages)
-      if (const Block* block = block_of(storage)) touches.add(*block, written ? Access::kWrite : Access::kRead);
+      if (const Block* block = block_of(storage)) touches.add(block->number, written ? Access::kWrite : Access::kRead);
     recorded.emplace(*sink, pins, tensorpager::base::OpFacts{.name = kName}, touches);
   }
   return function(*arguments);
+}
+
+/// Calls `function` on the main thread, as soon as it runs Python code again, where a dry run has seen enough.
+void on_end_of_program(const py::function& function) {
+  static PyObject* ending = nullptr;  // for ever: whoever ends the program may come late
+  ending = py::object(function).release().ptr();
+  Session::get().set_end_of_program([] {
+    Py_AddPendingCall(
+        [](void*) {
+          PyObject* const result = PyObject_CallNoArgs(ending);
+          Py_XDECREF(result);
+          return result == nullptr ? -1 : 0;
+        },
+        nullptr);
+  });
 }
 
 }  // namespace
@@ -146,12 +163,27 @@ PYBIND11_MODULE(_core, module) {
   // Whether what this thread allocates stays resident until it is freed.
   module.def("keep_allocations", [](bool on) { tensorpager::pager::t_state.keeps_allocations = on; });
   module.def("wants_steps", [] { return Session::get().wants_steps(); });
+  module.def("name_storage", [](std::uintptr_t storage, const std::string& name) {
+    Session::get().name_storage(*reinterpret_cast<c10::StorageImpl*>(storage), name);
+  });
   module.def("stop_recording", [] { Session::get().stop_recording(); });
   module.def("write_trace", [](const std::string& path) { return Session::get().write_trace(path); });
   module.def("optimizer_begins", [] { Session::get().hint(tensorpager::base::Hint::kOptimizerBegins); });
   module.def("optimizer_ends", [] { Session::get().hint(tensorpager::base::Hint::kOptimizerEnds); });
   module.def("step_ends", [] { Session::get().hint(tensorpager::base::Hint::kStepEnds); });
   module.def("release_collectives", [] { Session::get().release_collectives(); });
+  module.def("install_emulation", &tensorpager::session::install_emulation);
+  module.def("emulation_report", &tensorpager::session::emulation_report);
+  module.def("emulation_summary", &tensorpager::session::emulation_summary);
+  module.def("watch_device", [] {
+    if (auto* const storages = Session::get().device_storages()) tensorpager::session::watch_device(*storages);
+  });
+  module.def("device_memory", [] {
+    const auto memory = tensorpager::session::device_memory();
+    return std::pair(memory.most_allocated, memory.most_reserved);
+  });
+  module.def("dry_report", &tensorpager::dry::report);
+  module.def("on_end_of_program", &on_end_of_program);
   module.def("page_out_all", [] {
     if (Session* session = Session::find()) session->pager().page_out_all();  // none before the first enable()
   });

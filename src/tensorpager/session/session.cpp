@@ -11,9 +11,11 @@
 
 #include "tensorpager/arena/address_space.h"
 #include "tensorpager/arena/slabs.h"
+#include "tensorpager/dry/dry.h"
 #include "tensorpager/base/clock.h"
 #include "tensorpager/base/errors.h"
 #include "tensorpager/intercept/collectives.h"
+#include "tensorpager/intercept/device_storages.h"
 #include "tensorpager/intercept/foreign.h"
 #include "tensorpager/intercept/interceptor.h"
 #include "tensorpager/memory/fault_handler.h"
@@ -22,6 +24,7 @@
 #include "tensorpager/memory/torch_allocator.h"
 #include "tensorpager/memory/torch_storages.h"
 #include "tensorpager/pager/lru_policy.h"
+#include "tensorpager/session/dry_run.h"
 #include "tensorpager/session/system_calls.h"
 #include "tensorpager/session/trace_file.h"
 #include "tensorpager/transfer/engine.h"
@@ -30,16 +33,31 @@ namespace tensorpager::session {
 
 namespace {
 
-std::unique_ptr<pager::Binding> make_binding(base::BindingKind kind, arena::AddressSpace& space,
+std::unique_ptr<pager::Binding> make_binding(const base::Config& config, arena::AddressSpace& space,
                                              memory::TorchStorages& storages) {
-  if (kind == base::BindingKind::kRebinding) return std::make_unique<memory::RebindingBinding>(space, storages);
-  return std::make_unique<memory::StableBinding>(space);
+  using Pages = memory::StableBinding::Pages;
+  if (config.binding == base::BindingKind::kRebinding)
+    return std::make_unique<memory::RebindingBinding>(space, storages);
+  return std::make_unique<memory::StableBinding>(space, config.dry ? Pages::kUntouched : Pages::kPopulated);
+}
+
+}  // namespace
+
+namespace {
+
+bool g_is_dry = false;
+
+/// A thread's ops are seen from now on.
+void enter() {
+  intercept::enter_thread();
+  if (g_is_dry) [[unlikely]]
+    dry::enter_thread();
 }
 
 }  // namespace
 
 struct Session::Parts {
-  explicit Parts(base::BindingKind kind_) : kind(kind_), binding(make_binding(kind, space, storages)) {}
+  explicit Parts(const base::Config& config) : kind(config.binding), binding(make_binding(config, space, storages)) {}
 
   base::BindingKind kind;
   arena::AddressSpace space;
@@ -47,7 +65,7 @@ struct Session::Parts {
   std::unique_ptr<pager::Binding> binding;
   pager::Pager pager{space, *binding, std::make_unique<pager::LruPolicy>()};
   arena::Slabs slabs{[this] { return pager.acquire_slab_chunk(arena::Slabs::kChunk); }};
-  memory::TorchAllocator allocator{pager, slabs, &intercept::enter_thread};
+  memory::TorchAllocator allocator{pager, slabs, &enter};
 };
 
 namespace {
@@ -58,11 +76,23 @@ std::unique_ptr<transfer::Engine> make_tier(const base::Config& config) {
   return transfer::make_queued_engine(std::move(tier), config.link);
 }
 
+constexpr base::Bytes kDeviceGranule{512};  // of torch's CUDA allocator
+
+void check(const base::Config& config, base::Bytes budget) {
+  if (config.dry && config.trace.empty())
+    throw base::InvalidArgument("a dry run computes nothing and only writes a trace; use `tensorpager trace --dry`");
+  if (config.dry && (budget < base::kUnlimited || config.fuzz || config.binding != base::BindingKind::kStable))
+    throw base::InvalidArgument("a dry run has no budget, no fuzzer and the stable binding, as it holds no bytes");
+  if (config.trace_device != base::TraceDevice::kHost && budget < base::kUnlimited)
+    throw base::InvalidArgument("a trace of the CUDA device cannot be recorded under a budget, which is the host's");
+}
+
 guide::Guide::Options guide_options(const base::Config& config, bool plans) {
   guide::Guide::Options options{.plans = plans, .waits = config.plan_sync};
   if (!config.plan_cache.empty()) options.cache.emplace(config.plan_cache);
   if (!config.trace.empty()) {
     options.least_ops = trace::Recorder::kMostOps;
+    if (config.trace_device == base::TraceDevice::kCuda) options.granule = kDeviceGranule;
     options.rests = false;
   }
   if (!config.quiet)
@@ -101,17 +131,17 @@ Session& Session::get() {
 
 Session* Session::find() { return g_session.load(std::memory_order_acquire); }
 
-void Session::make_parts(base::BindingKind binding) {
+void Session::make_parts(const base::Config& config) {
   if (parts_ != nullptr) {
-    if (parts_->kind != binding)
+    if (parts_->kind != config.binding)
       throw base::InvalidArgument("the binding cannot change within a process; start another one");
     return;
   }
-  parts_ = new Parts(binding);
+  parts_ = new Parts(config);
   g_slabs = &parts_->slabs;
   g_pager = &parts_->pager;
-  const bool rebinds = binding == base::BindingKind::kRebinding;
-  intercept::install(parts_->pager, parts_->space, rebinds ? &memory::TorchStorages::free_claimed : nullptr);
+  intercept::install(parts_->pager, parts_->space, rebinds() ? &memory::TorchStorages::free_claimed : nullptr,
+                     config.trace_device);
   memory::set_fault_observer(&intercept::enter_thread);
   pthread_atfork(&before_fork, &after_fork_in_parent, &after_fork_in_child);
   serve_system_calls(parts_->pager, parts_->space);
@@ -128,8 +158,9 @@ void Session::enable(const base::Config& config) {
     given = guide::lesson_of(read);
   }
   const bool plans = config.plans && budget < base::kUnlimited;
+  check(config, budget);
   std::unique_ptr<transfer::Engine> tier = make_tier(config);
-  make_parts(config.binding);
+  make_parts(config);
   spill_ = tier->name();
   parts_->pager.start({.budget = budget,
                        .fuzz = config.fuzz,
@@ -145,12 +176,15 @@ void Session::enable(const base::Config& config) {
   writes_trace_ = !config.trace.empty();
   if (plans || writes_trace_) {
     guide_ = std::make_unique<guide::Guide>(parts_->pager, guide_options(config, plans));
-    parts_->pager.set_sink(guide_.get());
+    set_sink(config, make_sink(config));
     if (given) guide_->begin_with(std::move(*given));
   }
   intercept::set_active(true);
+  parts_->allocator.set_smallest_block(config.trace_smallest);
   parts_->allocator.install();
-  intercept::enter_thread();
+  if (config.dry) dry::install({});
+  g_is_dry = config.dry;
+  enter();
   started_ = base::seconds_now();
   active_ = true;
 }
@@ -167,7 +201,7 @@ void Session::disable() {
 }
 
 void Session::enter_thread() {
-  intercept::enter_thread();
+  enter();
   memory::accept_faults_here();
 }
 
@@ -181,6 +215,14 @@ void Session::hint(base::Hint hint) {
   if (wants_steps()) guide_->hint(hint);
 }
 
+void Session::name_storage(c10::StorageImpl& storage, const std::string& name) {
+  if (device_ != nullptr) {
+    if (const auto found = device_->find(storage._mutable_data_ptr_no_checks().get())) names_[found->number] = name;
+  } else if (const pager::Block* const block = intercept::find_block(storage)) {
+    names_[block->number] = name;
+  }
+}
+
 void Session::stop_recording() {
   if (std::exchange(writes_trace_, false) && !guide_->plans()) dismiss_guide();
 }
@@ -190,7 +232,23 @@ void Session::dismiss_guide() {
   guide_->stop();
   guidance_ = guide_->progress();
   parts_->pager.set_sink(nullptr);
+  if (device_ != nullptr) device_->set_sink(nullptr);
   leave_guide();
+}
+
+/// The one before the guide, if there is any.
+base::EventSink& Session::make_sink(const base::Config& config) {
+  if (!config.dry) return *guide_;
+  // Leaked, as other threads may be in it.
+  return *new DryRun(*guide_, {.stream = [this] { return guide_->stream(); },
+                               .end = config.dry_to_end ? std::function<void()>([] {}) : [this] { end_program_(); }});
+}
+
+void Session::set_sink(const base::Config& config, base::EventSink& sink) {
+  if (config.trace_device == base::TraceDevice::kHost) return parts_->pager.set_sink(&sink);
+  if (device_ == nullptr) device_ = new intercept::DeviceStorages(kDeviceGranule);  // for ever, as the allocator is watched for ever
+  device_->set_sink(&sink);
+  intercept::record_device(device_);
 }
 
 void Session::leave_guide() {
@@ -199,7 +257,7 @@ void Session::leave_guide() {
 }
 
 std::string Session::write_trace(const std::string& path) {
-  return writes_trace_ ? write_trace_file(guide_->stream(), path, trace_class_) : std::string();
+  return writes_trace_ ? write_trace_file(guide_->stream(), path, trace_class_, names_) : std::string();
 }
 
 Session::Report Session::report_now() {

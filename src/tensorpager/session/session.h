@@ -2,6 +2,7 @@
 // because storages, threads and exit handlers may outlive everything that could destroy them.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -11,6 +12,14 @@
 #include "tensorpager/pager/curve.h"
 #include "tensorpager/pager/pager.h"
 #include "tensorpager/pager/statistics.h"
+#include "tensorpager/session/trace_file.h"
+
+namespace c10 {
+struct StorageImpl;
+}
+namespace tensorpager::intercept {
+class DeviceStorages;
+}
 
 namespace tensorpager::session {
 
@@ -40,6 +49,8 @@ class Session {
   /// Whether anybody looks for steps.
   bool wants_steps() const { return active_ && guide_ != nullptr; }
   void hint(base::Hint hint);
+  /// What the storage is for, in the trace that is written: `parameter`, `gradient`, `optimizer`.
+  void name_storage(c10::StorageImpl& storage, const std::string& name);
   /// This process writes no trace: others of its run do.
   void stop_recording();
   /// Nothing is recorded or planned any more: on demand it goes on.
@@ -49,6 +60,11 @@ class Session {
   /// Writes a trace of what was recorded to `path`; what there was, for people. Empty where nothing is recorded. Throws
   /// IoError.
   std::string write_trace(const std::string& path);
+
+  /// What ends the program, where a dry run has seen enough; called on any thread, and again where the program went on.
+  void set_end_of_program(std::function<void()> end) { end_program_ = std::move(end); }
+  /// The accelerator's storages, where they are recorded; else null.
+  intercept::DeviceStorages* device_storages() { return device_; }
 
   struct Report {
     std::string binding;  // stable or rebinding
@@ -69,7 +85,9 @@ class Session {
   struct Parts;
   Session() = default;
 
-  void make_parts(base::BindingKind binding);
+  void make_parts(const base::Config& config);
+  base::EventSink& make_sink(const base::Config& config);
+  void set_sink(const base::Config& config, base::EventSink& sink);
 
   Report report_now();
 
@@ -80,6 +98,9 @@ class Session {
   std::string spill_;
   std::unique_ptr<guide::Guide> guide_;  // null where nothing is recorded
   guide::Progress guidance_;             // of the last one
+  intercept::DeviceStorages* device_ = nullptr;  // made where a session records them
+  std::function<void()> end_program_ = [] {};
+  BlockNames names_;
   bool writes_trace_ = false;
   std::uint64_t trace_class_ = 1;
   Report last_;

@@ -42,6 +42,7 @@ struct Op {
   bool random = false;    // draws from a generator
   bool list = false;      // works on lists of tensors (foreach, fused)
   bool backward = false;  // called by the autograd engine
+  bool optimizer = false;  // within an optimizer's step
 };
 
 struct Trace {

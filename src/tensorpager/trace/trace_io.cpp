@@ -110,6 +110,7 @@ class TraceReader {
     op.random = records_.flag("random");
     op.list = records_.flag("list");
     op.backward = records_.flag("backward");
+    op.optimizer = records_.flag("optimizer");
     op.name = records_.word("name");
     op.reads = ids("reads");
     op.writes = ids("writes");
@@ -188,6 +189,7 @@ std::string write_trace(const Trace& trace) {
     if (op.random) text += " random";
     if (op.list) text += " list";
     if (op.backward) text += " backward";
+    if (op.optimizer) text += " optimizer";
     text += "\n";
   }
   return text + "end\n";

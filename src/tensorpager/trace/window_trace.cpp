@@ -123,7 +123,8 @@ class Writer {
           .precision = seen.facts.precision,
           .random = seen.facts.random,
           .list = seen.facts.list,
-          .backward = seen.facts.backward};
+          .backward = seen.facts.backward,
+          .optimizer = seen.optimizer_step != 0};
     for (const StreamTouch& touch : seen.touched)
       (touch.written ? op.writes : op.reads).push_back(number(keys_[touch.storage]));
     for (const std::size_t i : seen.births) {

@@ -56,4 +56,33 @@ std::vector<WindowClass> classify_windows(const Stream& stream) {
   return classes;
 }
 
+std::optional<std::size_t> find_step(const std::vector<WindowClass>& classes, const Stream& stream) {
+  struct Rank {
+    bool optimizer, backward;
+    std::size_t windows;
+    base::Bytes bytes;
+
+    auto operator<=>(const Rank&) const = default;
+  };
+  const auto rank = [&](const WindowClass& one) {
+    Rank found{.optimizer = false, .backward = false, .windows = one.windows.size(), .bytes = {}};
+    for (std::size_t i = one.windows.back().begin; i < one.windows.back().end; ++i) {
+      found.optimizer |= stream.ops[i].optimizer_step != 0;
+      found.backward |= stream.ops[i].facts.backward;
+    }
+    for (const Storage& storage : one.trace.storages) found.bytes += storage.bytes;
+    return found;
+  };
+  std::optional<std::size_t> best;
+  Rank most{};
+  for (std::size_t i = 0; i < classes.size(); ++i) {
+    const Rank now = rank(classes[i]);
+    if (!now.optimizer && !now.backward) continue;
+    if (best && now <= most) continue;
+    best = i;
+    most = now;
+  }
+  return best;
+}
+
 }  // namespace tensorpager::trace

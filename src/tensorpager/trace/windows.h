@@ -2,6 +2,8 @@
 // serves them all.
 #pragma once
 
+#include <cstddef>
+#include <optional>
 #include <vector>
 
 #include "tensorpager/trace/boundaries.h"
@@ -18,5 +20,9 @@ struct WindowClass {
 
 /// Those that make up most of the stream come first.
 std::vector<WindowClass> classify_windows(const Stream& stream);
+
+/// The class of the program's training steps: of those in which an optimizer steps, or else in which the autograd engine runs, the one that
+/// comes most often, and of several the one with the most bytes. Nothing where there is none. A loader's loop may be most of the ops.
+std::optional<std::size_t> find_step(const std::vector<WindowClass>& classes, const Stream& stream);
 
 }  // namespace tensorpager::trace

@@ -1,0 +1,70 @@
+#include "tensorpager/cli/emulate.h"
+
+#include <cctype>
+#include <cstdlib>
+#include <filesystem>
+
+#include "tensorpager/base/errors.h"
+#include "tensorpager/cli/python_package.h"
+#include "tensorpager/plan/machine_io.h"
+
+namespace tensorpager::cli {
+namespace {
+
+constexpr unsigned kMostDevices = 8;
+
+/// `2xh100-80g`: 2 and h100-80g.
+struct Cards {
+  unsigned number = 1;
+  std::string machine;
+};
+
+Cards parse(const std::string& card) {
+  const bool has_number = card.size() > 2 && std::isdigit(static_cast<unsigned char>(card[0])) != 0 && card[1] == 'x';
+  if (!has_number) return {.number = 1, .machine = card};
+  const auto number = static_cast<unsigned>(card[0] - '0');
+  if (number == 0 || number > kMostDevices)
+    throw base::InvalidArgument("'" + card + "': 1 to " + std::to_string(kMostDevices) + " cards can be emulated");
+  return {.number = number, .machine = card.substr(2)};
+}
+
+}  // namespace
+
+std::string machine_of_card(const std::string& card) { return parse(card).machine; }
+
+void add_preload(const std::string& library) {
+  if (library.find_first_of(" :") != std::string::npos)
+    throw base::InvalidArgument("a path with a space or a colon cannot be preloaded: " + library +
+                                "; install elsewhere");
+  const char* inherited = std::getenv("LD_PRELOAD");
+  const bool is_alone = inherited == nullptr || *inherited == '\0';
+  setenv("LD_PRELOAD", is_alone ? library.c_str() : (inherited + (":" + library)).c_str(), 1);
+}
+
+void export_emulation(const std::string& card, const std::string& schedule) {
+  const Cards cards = parse(card);
+  const plan::Machine machine = plan::find_machine(cards.machine);
+  if (!machine.card)
+    throw base::InvalidArgument(cards.machine +
+                                ": has no record `card`, so it is not known what a program sees of it; add one such as "
+                                "`card compute=9.0 multiprocessors=132 memory=85520809984`");
+  const auto libraries = python_package() / "lib";
+  const std::string runtime = libraries / "libtensorpager_fake_cuda.so";
+  if (!std::filesystem::exists(runtime))
+    throw base::InvalidArgument(
+        "this build has no emulated card: it is built with a torch that has CUDA, as PyPI's wheels for Linux have, which need no GPU; pip "
+        "install torch, and build again");
+  add_preload(runtime);
+  add_preload(libraries / "fake_cuda" / "libcuda.so.1");
+  setenv("TENSORPAGER_EMULATE", card.c_str(), 1);
+  setenv("TENSORPAGER_CARD",
+         ("name=" + std::filesystem::path(cards.machine).filename().string() +
+          " devices=" + std::to_string(cards.number) + " compute=" + std::to_string(machine.card->major) + "." +
+          std::to_string(machine.card->minor) + " multiprocessors=" + std::to_string(machine.card->multiprocessors) +
+          " memory=" + std::to_string(machine.card->memory.count()))
+             .c_str(),
+         1);
+  if (!schedule.empty()) setenv("TENSORPAGER_EMULATE_SEED", schedule.c_str(), 1);
+}
+
+}  // namespace tensorpager::cli

@@ -1,0 +1,48 @@
+#include "tensorpager/fit/budgets.h"
+
+#include "tensorpager/plan/liveness.h"
+#include "tensorpager/plan/planner.h"
+#include "tensorpager/sim/simulator.h"
+
+namespace tensorpager::fit {
+namespace {
+
+constexpr std::uint64_t kSteps = 32;
+
+}  // namespace
+
+std::optional<Cost> cost_of(const trace::Trace& trace, const plan::Machine& machine, base::Bytes budget) {
+  const auto plan = plan::make_pages_planner()->plan({.trace = trace, .machine = machine, .budget = budget});
+  if (!plan) return std::nullopt;
+  const sim::Outcome outcome = sim::simulate(trace, plan.value(), machine);
+  const auto& measured = outcome.measured;
+  const double compute = static_cast<double>(measured.compute.count());
+  return Cost{.budget = budget,
+              .step = measured.step,
+              .overhead = compute > 0 ? static_cast<double>(measured.step.count()) / compute - 1 : 0,
+              .page_out = measured.page_out,
+              .page_in = measured.page_in};
+}
+
+Cost cheapest_within(const trace::Trace& trace, const plan::Machine& machine, double overhead, unsigned most_plans) {
+  const plan::Liveness liveness(trace);
+  const std::uint64_t floor = liveness.floor().count();
+  const std::uint64_t width = liveness.need().count() - floor;
+  plan::Nanoseconds compute{0};
+  for (const trace::Op& op : trace.ops) compute += machine.time_of(op);
+  Cost best{.budget = liveness.need(), .step = compute, .overhead = 0, .page_out = {}, .page_in = {}};
+  std::uint64_t above = kSteps, below = 0;  // of the width: costs little, and more
+  for (unsigned plans = 0; plans < most_plans && above - below > 1; ++plans) {
+    const std::uint64_t middle = (above + below) / 2;
+    const auto cost = cost_of(trace, machine, base::Bytes(floor + width / kSteps * middle));
+    if (cost && cost->overhead <= overhead) {
+      best = *cost;
+      above = middle;
+    } else {
+      below = middle;
+    }
+  }
+  return best;
+}
+
+}  // namespace tensorpager::fit

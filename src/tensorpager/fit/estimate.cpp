@@ -1,0 +1,39 @@
+#include "tensorpager/fit/estimate.h"
+
+#include <algorithm>
+
+#include "tensorpager/plan/liveness.h"
+
+namespace tensorpager::fit {
+namespace {
+
+/// Of the step's compute: a budget that costs no more is called free.
+constexpr double kFree = 0.01;
+/// A large trace takes seconds to plan, so fewer budgets are tried.
+constexpr std::size_t kLargeTrace = 5000;
+constexpr unsigned kMostPlans = 5, kMostPlansOfLarge = 2;
+
+}  // namespace
+
+Estimate estimate(const trace::Trace& trace, const plan::Machine& machine, base::Bytes allocated, base::Bytes reserved,
+                  std::optional<base::Bytes> asked) {
+  const plan::Liveness liveness(trace);
+  Estimate found;
+  found.card = machine.card->memory;
+  found.allocated = allocated;
+  found.reserved = reserved;
+  found.need = liveness.need();
+  found.floor = liveness.floor();
+  found.ops = trace.ops.size();
+  found.parts = composition_at_peak(trace, liveness);
+  found.peak_op = trace.ops[found.parts.op].name;
+  for (const trace::Op& op : trace.ops) found.compute += machine.time_of(op);
+  found.free = cheapest_within(trace, machine, kFree, found.ops > kLargeTrace ? kMostPlansOfLarge : kMostPlans);
+  found.half = cost_of(trace, machine, base::Bytes(found.need.count() / 2));
+  if (!found.fits() && found.card > kContext)
+    found.whole_card = cost_of(trace, machine, std::min(found.card - kContext, found.need));
+  if (asked) found.asked = cost_of(trace, machine, *asked);
+  return found;
+}
+
+}  // namespace tensorpager::fit

@@ -1,0 +1,35 @@
+// What a program needs on a card, from a dry trace of one of its steps and from what torch's own allocator did in the dry run.
+#pragma once
+
+#include <optional>
+
+#include "tensorpager/fit/budgets.h"
+#include "tensorpager/fit/composition.h"
+
+namespace tensorpager::fit {
+
+/// What a process with CUDA holds on the card besides torch's allocator: the context, and the kernels of torch and of its libraries. Some 0.3
+/// to 0.6 GiB on recent cards as users report it; not measured here.
+inline constexpr base::Bytes kContext = base::Bytes(std::uint64_t{512} << 20);
+
+struct Estimate {
+  base::Bytes card;                 // memory that CUDA reports
+  base::Bytes allocated, reserved;  // the most that torch's caching allocator gave out and held
+  base::Bytes need, floor;          // of a step
+  std::size_t ops = 0;              // of a step
+  Composition parts;
+  std::string peak_op;
+  plan::Nanoseconds compute{0};    // of a step, by the card's roofline
+  Cost free;                       // the smallest budget that costs next to nothing
+  std::optional<Cost> half;        // half of the need; nothing where no plan fits
+  std::optional<Cost> whole_card;  // where plain torch does not fit: all that the card has
+  std::optional<Cost> asked;
+
+  bool fits() const { return reserved + kContext <= card; }
+};
+
+/// `machine` must have a card. Plans up to seven times: seconds for a large trace.
+Estimate estimate(const trace::Trace& trace, const plan::Machine& machine, base::Bytes allocated, base::Bytes reserved,
+                  std::optional<base::Bytes> asked);
+
+}  // namespace tensorpager::fit

@@ -1,0 +1,66 @@
+#include "tensorpager/session/dry_run.h"
+
+#include <utility>
+
+#include "tensorpager/dry/allocation_observer.h"
+#include "tensorpager/trace/windows.h"
+
+namespace tensorpager::session {
+namespace {
+
+/// A program that has had so many steps of which no two are equal (sentences of other lengths) will hardly have two.
+constexpr std::size_t kMostSteps = 16;
+
+/// The observer knows blocks by addresses, of which it asks only that they differ.
+const void* known_as(std::uint64_t number) { return reinterpret_cast<const void*>(number); }
+
+/// Whether more steps would show nothing new.
+bool shows_a_step(const trace::Stream& stream) {
+  const std::vector<trace::WindowClass> classes = trace::classify_windows(stream);
+  const auto step = trace::find_step(classes, stream);
+  if (!step) return false;
+  std::size_t windows = 0;
+  for (const trace::WindowClass& one : classes) windows += one.windows.size();
+  return classes[*step].windows.size() >= 2 || windows >= kMostSteps;
+}
+
+}  // namespace
+
+DryRun::DryRun(base::EventSink& recorder, Options options)
+    : recorder_(recorder), options_(std::move(options)), latest_(std::chrono::steady_clock::now() + options_.longest) {}
+
+base::EventSink::Ticket DryRun::op_begins(const base::OpFacts& facts, std::span<const base::Touch> touched) noexcept {
+  const std::uint64_t ops = ops_.fetch_add(1, std::memory_order_relaxed) + 1;
+  if (ops >= look_at_ops_.load(std::memory_order_relaxed)) {
+    look_at_ops_ = ops + ops / 4;
+    if (steps_ == 0 || std::chrono::steady_clock::now() >= latest_) look();
+  }
+  return recorder_.op_begins(facts, touched);
+}
+
+void DryRun::block_born(Ticket op, const base::NewBlock& block) noexcept {
+  if (dry::t_observer != nullptr) dry::t_observer->allocated(known_as(block.number), block.charged.count());
+  recorder_.block_born(op, block);
+}
+
+void DryRun::block_died(Ticket op, std::uint64_t number) noexcept {
+  if (dry::t_observer != nullptr) dry::t_observer->freed(known_as(number));
+  recorder_.block_died(op, number);
+}
+
+void DryRun::hint(base::Hint hint) noexcept {
+  recorder_.hint(hint);
+  if (hint == base::Hint::kOptimizerBegins) return;
+  const std::uint64_t steps = steps_.fetch_add(1, std::memory_order_relaxed) + 1;
+  if (steps < look_at_steps_.load(std::memory_order_relaxed)) return;
+  look_at_steps_ = steps + 1 + steps / 8;
+  look();
+}
+
+void DryRun::look() {
+  if (is_looking_.exchange(true)) return;
+  if (std::chrono::steady_clock::now() >= latest_ || shows_a_step(options_.stream())) options_.end();
+  is_looking_ = false;
+}
+
+}  // namespace tensorpager::session
