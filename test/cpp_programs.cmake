@@ -13,6 +13,10 @@ tensorpager_test_program(cpp_programs
   SOURCES programs/cpp/main.cpp programs/cpp/digest.cpp programs/cpp/lstm.cpp programs/cpp/raw_pointers.cpp
     programs/cpp/resnet.cpp programs/cpp/threads.cpp programs/cpp/transformer.cpp
   LIBS torch_cpu)
+if(TENSORPAGER_CUDA)
+  # As find_package(Torch) links a user's program: libtorch_cuda is loaded with it, though no symbol is asked for by name.
+  target_link_libraries(cpp_programs PRIVATE -Wl,--no-as-needed -ltorch_cuda -ltorch -Wl,--as-needed -Wl,--allow-shlib-undefined)
+endif()
 tensorpager_test_program(cpp_unaware SOURCES contract/cpp/unaware.cpp LIBS torch_cpu)
 tensorpager_test_program(cpp_aware
   SOURCES contract/cpp/aware.cpp programs/cpp/digest.cpp programs/cpp/raw_pointers.cpp LIBS tensorpager_library)

@@ -124,7 +124,9 @@ def test_measured_machine_compares_its_ops_with_anothers(traced, tmp_path):
 
 def test_named_machines_are_listed_and_printed_as_files(tmp_path):
     listed = run_command("machine").stdout
-    assert [line.split()[0] for line in listed.splitlines()] == ["m40-12g", "a100-40g", "h200-141g"]
+    assert [line.split()[0] for line in listed.splitlines()] == [
+        "m40-12g", "titanx-12g", "v100-16g", "a100-40g", "a100-80g", "h100-80g", "h200-141g", "gh200-96g", "rtx4090-24g", "rtx5090-32g",
+    ]  # fmt: skip
     (tmp_path / "a.machine").write_text(run_command("machine", "a100-40g").stdout)
     assert run_command("machine", "./a.machine", cwd=tmp_path).stdout == (tmp_path / "a.machine").read_text()
 

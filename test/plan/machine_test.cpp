@@ -93,12 +93,28 @@ TEST(MachineIo, WritesWhatItReads) {
   }
 }
 
+TEST(MachineIo, ReadsWhatAProgramSeesOfACard) {
+  const Machine machine = parse(kByHand);
+  ASSERT_TRUE(machine.card);
+  EXPECT_EQ(machine.card->major, 8u);
+  EXPECT_EQ(machine.card->minor, 6u);
+  EXPECT_EQ(machine.card->multiprocessors, 84u);
+  EXPECT_EQ(machine.card->memory, 999424_B);
+  EXPECT_EQ(error_of(kByHand, "compute=8.6", "compute=eight"),
+            "a.machine:6: compute: 'eight' is no compute capability; write one such as 9.0");
+  for (const std::string& name : machine_names()) {
+    const Machine named = named_machine(name);
+    EXPECT_LT(named.card->memory, named.memory) << name;
+    EXPECT_GT(named.card->memory.count(), named.memory.count() / 10 * 9) << name;
+  }
+}
+
 TEST(MachineIo, NamesFileLineAndField) {
-  EXPECT_EQ(error_of(kByHand, "link in", "link up"), "a.machine:8: direction: is none of out, in");
+  EXPECT_EQ(error_of(kByHand, "link in", "link up"), "a.machine:9: direction: is none of out, in");
   EXPECT_EQ(error_of(kByHand, "2e9\nlink in", "0\nlink in"),
-            "a.machine:7: bytes_per_second: '0' is not a number above 0");
-  EXPECT_EQ(error_of(kByHand, "from=1000", "from=0"), "a.machine:7: from: is not above that of the step before");
-  EXPECT_EQ(error_of(kByHand, "link in handling_ns=7 bytes_per_second=4e9\n", ""), "a.machine:8: link in: is missing");
+            "a.machine:8: bytes_per_second: '0' is not a number above 0");
+  EXPECT_EQ(error_of(kByHand, "from=1000", "from=0"), "a.machine:8: from: is not above that of the step before");
+  EXPECT_EQ(error_of(kByHand, "link in handling_ns=7 bytes_per_second=4e9\n", ""), "a.machine:9: link in: is missing");
   EXPECT_EQ(error_of(kByHand, "memory", "mammoth"),
             "a.machine:3: record: 'mammoth' is none of name, memory, measured, ops, card, link, end");
 }

@@ -50,6 +50,21 @@ class StepProgram {
       free(std::exchange(activations_[i], 0));
     }
   }
+  /// By the norm of all gradients, and an update of all weights in one op, as on CUDA.
+  void clip_and_step_at_once() {
+    std::vector<base::Touch> gradients, all;
+    for (const auto gradient : gradients_) gradients.push_back({gradient, true}), all.push_back({gradient, false});
+    for (const auto weight : weights_) all.push_back({weight, true});
+    auto norm = make("_foreach_norm", gradients);
+    for (const char* name : {"stack", "vector_norm", "add", "reciprocal", "mul", "clamp", "sub", "where"})
+      free(std::exchange(norm, make(name, {{norm, false}})));
+    gradients.push_back({norm, false});
+    run("_foreach_mul_", gradients);
+    free(norm);
+    recorder.hint(base::Hint::kOptimizerBegins);
+    run("_fused_sgd_", all);
+    recorder.hint(base::Hint::kOptimizerEnds);
+  }
   /// One parameter after the other, as Adam does on the CPU.
   void step(bool hints = true) {
     if (hints) recorder.hint(base::Hint::kOptimizerBegins);

@@ -204,5 +204,48 @@ TEST(Windows, StorageThatIsReplacedIsAliveAllTheTime) {
   EXPECT_TRUE(trace.storages[index(load->writes[0])].entry);
 }
 
+// With cuDNN the two passes of a recurrent network are few ops, so that clipping and the update are many of a step.
+TEST(Windows, UpdateIsNoWindowOfItsOwnHoweverShortTheStepIs) {
+  StepProgram program;
+  for (int i = 0; i < 8; ++i)
+    program.load(), program.zero_grad(), program.forward(), program.backward(), program.clip_and_step_at_once();
+  const auto classes = classify_windows(program.recorder.stream());
+  ASSERT_FALSE(classes.empty());
+  for (const WindowClass& one : classes)
+    EXPECT_TRUE(std::ranges::any_of(one.trace.ops, [](const Op& op) { return op.backward; }))
+        << one.windows.size() << " x " << one.trace.ops.size();
+}
+
+TEST(Windows, StepIsFoundThoughALoaderIsMostOfTheOps) {
+  StepProgram program;
+  for (int i = 0; i < 4; ++i) program.train(2), program.evaluate(20);
+  const Stream stream = program.recorder.stream();
+  const auto classes = classify_windows(stream);
+  ASSERT_EQ(program.classes(), (Classes{"80 x 12", "7 x 31"}));
+  EXPECT_EQ(find_step(classes, stream), 1u);
+}
+
+TEST(Windows, StepIsOneInWhichAnOptimizerStepsBeforeOneThatOnlyRunsBackward) {
+  StepProgram program;
+  for (int i = 0; i < 5; ++i) {
+    program.zero_grad();
+    for (int micro = 0; micro < 4; ++micro) program.load(), program.forward(), program.backward();
+    program.step();
+  }
+  const Stream stream = program.recorder.stream();
+  const auto classes = classify_windows(stream);
+  const auto step = find_step(classes, stream);
+  ASSERT_TRUE(step);
+  EXPECT_TRUE(std::ranges::any_of(classes[*step].trace.ops, &Op::optimizer));
+}
+
+TEST(Windows, NoStepIsFoundInAnEvaluation) {
+  StepProgram program;
+  program.load();
+  program.evaluate(20);
+  const Stream stream = program.recorder.stream();
+  EXPECT_EQ(find_step(classify_windows(stream), stream), std::nullopt);
+}
+
 }  // namespace
 }  // namespace tensorpager::trace

@@ -61,9 +61,12 @@ void at_exit() {
 
 void say_emulation_at_exit() { say(session::emulation_summary()); }
 
-/// A program of one thread is ended by its own exit; on another thread its end is left to the program.
+/// At once: the program's exit handlers and static objects would find it in the middle of an op.
 void end_program() {
-  if (gettid() == getpid()) std::exit(0);
+  at_exit();
+  if (session::is_emulation_wanted() && !g_run->config.quiet) say_emulation_at_exit();
+  std::fflush(nullptr);
+  _exit(0);
 }
 
 /// Starts a session from the environment, and what goes with it.

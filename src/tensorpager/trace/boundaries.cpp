@@ -5,6 +5,7 @@
 #include <iterator>
 #include <map>
 #include <unordered_map>
+#include <unordered_set>
 
 namespace tensorpager::trace {
 namespace {
@@ -38,6 +39,7 @@ class Finder {
     follow_live_sets();
     count_ops();
     count_steps();
+    find_updates();
   }
 
   std::vector<Span> find() {
@@ -75,6 +77,19 @@ class Finder {
     for (const StreamOp& one : stream_.ops) {
       work_.push_back(work_.back() + (one.optimizer_step == 0 ? 1 : 0));
       backward_.push_back(backward_.back() + (one.facts.backward ? 1 : 0));
+    }
+  }
+
+  /// Whether an optimizer steps next, before the autograd engine runs again: what is done there belongs to the step.
+  void find_updates() {
+    std::unordered_set<std::uint32_t> with_backward;  // optimizers that call the program's closure, as LBFGS
+    for (const StreamOp& one : stream_.ops) {
+      if (one.facts.backward) with_backward.insert(one.optimizer_step);
+    }
+    before_optimizer_.resize(stream_.ops.size() + 1);
+    for (std::size_t i = stream_.ops.size(); i-- > 0;) {
+      const bool updates = op(i).optimizer_step != 0 && with_backward.count(op(i).optimizer_step) == 0;
+      before_optimizer_[i] = updates || (!op(i).facts.backward && before_optimizer_[i + 1]);
     }
   }
 
@@ -123,7 +138,8 @@ class Finder {
 
   /// Whether the stretch between two returns to the boundary's set is more than a trifle, where a step has `step` ops.
   bool is_substantial(std::size_t begin, std::size_t end, std::size_t step) const {
-    return has_backward(begin, end) || (work(begin, end) * kLeastShare >= step && !is_update(begin, end));
+    if (has_backward(begin, end)) return true;
+    return !before_optimizer_[begin] && work(begin, end) * kLeastShare >= step && !is_update(begin, end);
   }
 
   std::map<std::uint64_t, Positions> returns_in(std::size_t begin, std::size_t end) const {
@@ -274,6 +290,7 @@ class Finder {
   std::vector<LiveSet> all_;                          // by position
   std::vector<LiveSet> kept_;                         // the same without gradients
   std::vector<std::size_t> work_, backward_, steps_;  // by position: how many before it
+  std::vector<bool> before_optimizer_;                // by position
 };
 
 }  // namespace

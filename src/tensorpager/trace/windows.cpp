@@ -58,14 +58,18 @@ std::vector<WindowClass> classify_windows(const Stream& stream) {
 
 std::optional<std::size_t> find_step(const std::vector<WindowClass>& classes, const Stream& stream) {
   struct Rank {
-    bool optimizer, backward;
-    std::size_t windows;
+    bool optimizer, backward, repeats;
+    std::size_t ops;
     base::Bytes bytes;
 
     auto operator<=>(const Rank&) const = default;
   };
   const auto rank = [&](const WindowClass& one) {
-    Rank found{.optimizer = false, .backward = false, .windows = one.windows.size(), .bytes = {}};
+    Rank found{.optimizer = false,
+               .backward = false,
+               .repeats = one.windows.size() > 1,
+               .ops = one.ops(),
+               .bytes = {}};
     for (std::size_t i = one.windows.back().begin; i < one.windows.back().end; ++i) {
       found.optimizer |= stream.ops[i].optimizer_step != 0;
       found.backward |= stream.ops[i].facts.backward;
