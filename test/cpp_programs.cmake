@@ -31,3 +31,7 @@ foreach(version new old)
     OUTPUT_NAME torch_cpu LIBRARY_OUTPUT_DIRECTORY ${PROJECT_SOURCE_DIR}/build/cpp/${version})
 endforeach()
 set_target_properties(cpp_programs PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 4)
+
+if(TENSORPAGER_CUDA)
+  include(emulation.cmake)
+endif()

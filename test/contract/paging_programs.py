@@ -8,7 +8,7 @@ from pathlib import Path
 
 import torch
 import torch.nn.functional as F
-from emulation_models import LENGTH, WORDS, Gpt, Translator, convolutional, digest
+from emulation_models import LENGTH, WORDS, Gpt, Residual, Translator, convolutional, digest
 from torch import nn
 
 MINI_PAGER = Path(__file__).parents[2] / "build" / "cpp" / "libtensorpager_mini_pager.so"
@@ -20,7 +20,7 @@ def batches(model):
     generator = torch.Generator().manual_seed(1)
     for _ in range(STEPS):
         if isinstance(model, nn.Sequential):
-            inputs, labels = torch.randn(8, 3, 64, 64, generator=generator), torch.arange(8)
+            inputs, labels = torch.randn(8, 3, 32, 32, generator=generator), torch.arange(8)
         else:
             inputs = torch.randint(0, WORDS, (4, LENGTH), generator=generator)
             labels = inputs.roll(-1, 1).flatten()
@@ -42,7 +42,9 @@ def gpt():
 
 
 def cnn():
-    return train(convolutional(width=32))
+    width = 32
+    whole = convolutional(width)
+    return train(whole[:4].extend(Residual(width) for _ in range(8)).extend(whole[-3:]))
 
 
 def lstm():
@@ -59,15 +61,15 @@ class Layer(nn.Module):
 
 
 def two_streams():
-    """Both halves of a batch go through the same weights, each on a stream of its own, and a third of what the second half yields is looked
-    at on the first one's.
+    """Both halves of a batch go through the same weights, each on a stream of its own; and what the first half is after each layer is looked
+    at on the second stream.
     """
     model = nn.ModuleList(Layer(128) for _ in range(6)).cuda()
     optimizer = torch.optim.AdamW(model.parameters(), 1e-3, foreach=False)
     main, side = torch.cuda.current_stream(), torch.cuda.Stream()
     generator, spreads = torch.Generator().manual_seed(1), []
     for _ in range(STEPS):
-        halves = [torch.randn(64, 128, generator=generator).cuda() for _ in range(2)]
+        halves = [torch.randn(256, 128, generator=generator).cuda() for _ in range(2)]
         side.wait_stream(main)
         for half in halves:
             half.record_stream(side)

@@ -19,13 +19,13 @@ struct Block {
   void add_user(c10::Stream stream) { users.insert_or_assign(stream.id(), stream); }
 
   std::size_t bytes;
-  c10::Stream home;                     // the stream that was current at allocation
-  char* at = nullptr;                   // null: paged out
-  c10::StorageImpl* storage = nullptr;  // null until an op has had it; it is not paged out before
-  int pins = 0;                         // ops that run with it
-  bool dirty = true;                    // the host buffer is not there or has older bytes
-  std::uint64_t last_use = 0;           // by the pager's clock
-  std::map<c10::StreamId, c10::Stream> users;  // streams that touched `at`
+  c10::Stream home;                            // the stream that was current at allocation
+  char* at = nullptr;                          // null: paged out
+  c10::StorageImpl* storage = nullptr;         // null until an op has had it; it is not paged out before
+  int pins = 0;                                // ops that run with it
+  bool dirty = true;                           // the host buffer is not there or has older bytes
+  std::uint64_t last_use = 0;                  // by the pager's clock
+  std::map<c10::StreamId, c10::Stream> users;  // streams that used `at`, but for the page-in
   Fence paged_in;
   at::DataPtr host;
   Fence paged_out;

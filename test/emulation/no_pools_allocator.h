@@ -1,5 +1,5 @@
-// The part of torch's interface of CUDA allocators that a pager has no use for: private pools and CUDA graphs, memory of
-// other processes, a history, peers. What would need one of them throws; what only asks gets an answer.
+// The part of torch's interface of CUDA allocators that a pager has no use for: private pools and CUDA graphs, memory
+// of other processes, a history, peers. What would need one of them throws; what only asks gets an answer.
 #pragma once
 
 #include <c10/cuda/CUDACachingAllocator.h>

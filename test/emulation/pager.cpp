@@ -76,9 +76,9 @@ void Pager::free(Block& block) {
   const std::lock_guard lock(mutex_);
   if (block.at) release_range(block, fence_of_users(block));
   block.storage = nullptr;
-  if (block.host && waits_.keeps(Wait::kPageInBeforeHostReuse))
-    for (const c10::Stream stream : {page_out_stream_, page_in_stream_})
-      at::getHostAllocator(c10::kCUDA)->record_event(block.host.get(), block.host.get_context(), stream);
+  // The host buffer is used again when the copies that are queued have been made.
+  for (const c10::Stream stream : {page_out_stream_, page_in_stream_})
+    if (block.host) at::getHostAllocator(c10::kCUDA)->record_event(block.host.get(), block.host.get_context(), stream);
   blocks_.erase(&block);
 }
 
@@ -116,8 +116,6 @@ void Pager::page_out(Block& block) {
     if (waits_.keeps(Wait::kPageOutBeforeReuse)) free_after.merge(block.paged_out);
     block.dirty = false;
     ++counts_.page_outs;
-  } else if (!waits_.keeps(Wait::kReadersBeforeDrop)) {
-    free_after = {};
   }
   release_range(block, std::move(free_after));
   set_address(block, nullptr);
@@ -129,13 +127,12 @@ void Pager::page_in(Block& block) {
   submit_copy(at, block.host.get(), block.bytes, page_in_stream_);
   block.paged_in = {};
   block.paged_in.record(page_in_stream_);
-  block.add_user(page_in_stream_);
   ++counts_.page_ins;
   set_address(block, at);
 }
 
 Fence Pager::fence_of_users(const Block& block) const {
-  Fence fence;
+  Fence fence = block.paged_in;
   for (const auto& [id, stream] : block.users)
     fence.record(waits_.keeps(Wait::kFenceOnStreamOfUse) ? stream : current_stream());
   return fence;

@@ -33,8 +33,8 @@ class Pager {
   /// Takes `budget` bytes of the current device.
   Pager(std::size_t budget, Waits waits, c10::DeleterFnPtr deleter);
 
-  /// A block that the current stream may use; pinned if `pinned` is not null. Throws OutOfMemoryError if it does not fit
-  /// beside the pinned blocks.
+  /// A block that the current stream may use; pinned if `pinned` is not null. Throws OutOfMemoryError if it does not
+  /// fit beside the pinned blocks.
   Block& allocate(std::size_t bytes, Pinned* pinned);
   /// Pins the block, pages it in and makes the current stream wait until it is there.
   void use(Block& block, c10::StorageImpl& storage, bool writes, Pinned& pinned);

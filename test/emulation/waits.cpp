@@ -22,8 +22,6 @@ constexpr std::array<const char*, static_cast<std::size_t>(Wait::kCount)> kNames
     "fence-on-stream-of-use",
     "both-fences-of-merge",
     "page-in-before-each-stream",
-    "readers-before-drop",
-    "page-in-before-host-reuse",
     "dirty-after-write",
 };
 
@@ -35,7 +33,8 @@ Waits Waits::from_environment() {
   std::istringstream names(listed ? listed : "");
   for (std::string name; std::getline(names, name, ',');) {
     const auto found = std::find(kNames.begin(), kNames.end(), name);
-    TORCH_CHECK(found != kNames.end(), "MINI_PAGER_SKIP: there is no wait ", name, "; test/emulation/waits.cpp lists them");
+    TORCH_CHECK(found != kNames.end(), "MINI_PAGER_SKIP: there is no wait ", name,
+                "; test/emulation/waits.cpp lists them");
     waits.skipped_.set(static_cast<std::size_t>(found - kNames.begin()));
   }
   return waits;

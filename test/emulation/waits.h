@@ -7,18 +7,16 @@
 namespace mini_pager {
 
 enum class Wait {
-  kReuse,                  // the stream that gets a free range waits for whoever used it last
-  kComputeBeforePageOut,   // a page-out waits for the kernels that use the block
-  kPageOutBeforeReuse,     // a range is free when the page-out has read it
-  kPageOutBeforePageIn,    // a page-in waits until the page-out has filled the host buffer
-  kPageInBeforeCompute,    // a kernel waits for the page-in of what it uses
-  kUsesOnOtherStreams,     // streams other than the one that allocated a block count as users
-  kFenceOnStreamOfUse,     // a fence is recorded on the streams that used the block, not on the current one
-  kBothFencesOfMerge,      // a range merged of two waits for the users of both
+  kReuse,                   // the stream that gets a free range waits for whoever used it last
+  kComputeBeforePageOut,    // a page-out waits for the kernels that use the block
+  kPageOutBeforeReuse,      // a range is free when the page-out has read it
+  kPageOutBeforePageIn,     // a page-in waits until the page-out has filled the host buffer
+  kPageInBeforeCompute,     // a kernel waits for the page-in of what it uses
+  kUsesOnOtherStreams,      // streams other than the one that allocated a block count as users
+  kFenceOnStreamOfUse,      // a fence is recorded on the streams that used the block, not on the current one
+  kBothFencesOfMerge,       // a range merged of two waits for the users of both
   kPageInBeforeEachStream,  // every stream waits for a page-in, not only the stream that it was made for
-  kReadersBeforeDrop,      // a clean block, which is not copied, is free when its readers are done
-  kPageInBeforeHostReuse,  // the host buffer of a freed block is used again when it has been read
-  kDirtyAfterWrite,        // a block that was written after its page-out is copied again
+  kDirtyAfterWrite,         // a block that was written after its page-out is copied again
   kCount,
 };
 

@@ -11,7 +11,7 @@ void CallRecord::add(const at::TensorBase& tensor, pager::Access access) {
   if (g_target.device != nullptr) return add_of_device(tensor, access);
   g_target.finder().in_tensor(tensor, [&](const pager::Block& block) {
     touches_.add(block.number, access);
-    moved_ += moved_of(tensor, block.size);
+    count(tensor, block.size, access);
   });
 }
 
@@ -22,7 +22,14 @@ void CallRecord::add_of_device(const at::TensorBase& tensor, pager::Access acces
   const auto found = g_target.device->find(tensor.storage().unsafeGetStorageImpl()->_mutable_data_ptr_no_checks().get());
   if (!found) return;
   touches_.add(found->number, access);
-  moved_ += moved_of(tensor, found->size);
+  count(tensor, found->size, access);
+}
+
+/// Bytes that are read and written in place move twice.
+void CallRecord::count(const at::TensorBase& tensor, base::Bytes storage, pager::Access access) {
+  const base::Bytes once = moved_of(tensor, storage);
+  moved_ += once;
+  if (access == pager::Access::kWrite && info_.reads_what_it_writes) moved_ += once;
 }
 
 void CallRecord::add(const c10::IValue& value, pager::Access access) {
@@ -35,10 +42,10 @@ void CallRecord::add(const c10::IValue& value, pager::Access access) {
   }
 }
 
-void CallRecord::tell(base::EventSink& sink, Frame& frame, const OpInfo& info, c10::ArrayRef<c10::IValue> arguments) {
-  base::OpFacts facts{.name = info.name, .random = info.random, .list = info.list};
+void CallRecord::tell(base::EventSink& sink, Frame& frame, c10::ArrayRef<c10::IValue> arguments) {
+  base::OpFacts facts{.name = info_.name, .random = info_.random, .list = info_.list};
   facts.backward = torch::autograd::get_current_graph_task_id() != -1;
-  facts.flops = flops_of(info.arithmetic, tensors_, arguments);
+  facts.flops = flops_of(info_.arithmetic, tensors_, arguments);
   facts.moved = moved_;
   for (const at::TensorBase& tensor : tensors_) {
     if (!tensor.defined() || !at::isFloatingType(tensor.scalar_type())) continue;
@@ -49,9 +56,9 @@ void CallRecord::tell(base::EventSink& sink, Frame& frame, const OpInfo& info, c
 }
 
 void record_boxed(base::EventSink& sink, Frame& frame, const OpInfo& info, c10::ArrayRef<c10::IValue> arguments) {
-  CallRecord record;
+  CallRecord record(info);
   for (const OpInfo::Argument& argument : info.tensor_arguments) record.add(arguments[argument.index], argument.access);
-  record.tell(sink, frame, info, arguments);
+  record.tell(sink, frame, arguments);
 }
 
 }  // namespace tensorpager::intercept

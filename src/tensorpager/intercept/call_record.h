@@ -12,15 +12,19 @@ namespace tensorpager::intercept {
 
 class CallRecord {
  public:
+  explicit CallRecord(const OpInfo& info) : info_(info) {}
+
   void add(const at::TensorBase& tensor, pager::Access access);
   void add(const c10::IValue& value, pager::Access access);
 
   /// Tells the sink, and the frame that the op is recorded. `arguments`: of a boxed call.
-  void tell(base::EventSink& sink, Frame& frame, const OpInfo& info, c10::ArrayRef<c10::IValue> arguments = {});
+  void tell(base::EventSink& sink, Frame& frame, c10::ArrayRef<c10::IValue> arguments = {});
 
  private:
   void add_of_device(const at::TensorBase& tensor, pager::Access access);
+  void count(const at::TensorBase& tensor, base::Bytes storage, pager::Access access);
 
+  const OpInfo& info_;
   pager::Touches touches_;
   std::vector<at::TensorBase> tensors_;
   base::Bytes moved_;

@@ -89,10 +89,10 @@ struct Kernel<Op, Result(Arguments...)> {
 
   [[gnu::noinline, gnu::cold]] static void record(base::EventSink& sink, Frame& frame,
                                                   const std::remove_reference_t<Arguments>&... arguments) {
-    CallRecord call;
+    CallRecord call(info());
     const auto add = [&](const at::Tensor& tensor, Access access) { call.add(tensor, access); };
     (visit_argument<Arguments>(arguments, add), ...);
-    call.tell(sink, frame, info());
+    call.tell(sink, frame);
   }
 
   [[gnu::noinline, gnu::cold]] static const OpInfo& info() {

@@ -66,6 +66,17 @@ bool works_on_lists(const std::string& name) {
          name.find("::_amp_foreach_") != std::string::npos;
 }
 
+/// What it writes it does not read: fills, copies, draws, and results that the caller hands in.
+bool overwrites(const c10::FunctionSchema& schema) {
+  static constexpr std::string_view kNames[] = {
+      "aten::copy_",   "aten::fill_",        "aten::zero_",      "aten::normal_",        "aten::uniform_",
+      "aten::random_", "aten::bernoulli_",   "aten::geometric_", "aten::exponential_",   "aten::cauchy_",
+      "aten::resize_", "aten::log_normal_", "aten::set_",       "aten::_foreach_copy_", "aten::_foreach_zero_"};
+  if (std::find(std::begin(kNames), std::end(kNames), schema.name()) != std::end(kNames)) return true;
+  return std::any_of(schema.arguments().begin(), schema.arguments().end(),
+                     [](const c10::Argument& argument) { return argument.is_out(); });
+}
+
 std::unique_ptr<const OpInfo> make_info(const c10::OperatorHandle& op) {
   const c10::FunctionSchema& schema = op.schema();
   auto made = std::make_unique<OpInfo>();
@@ -84,6 +95,7 @@ std::unique_ptr<const OpInfo> make_info(const c10::OperatorHandle& op) {
   for (const auto& result : schema.returns()) info.returns_tensors |= may_hold_tensor(result.type());
   info.random = is_random(op);
   info.list = works_on_lists(schema.name());
+  info.reads_what_it_writes = !overwrites(schema);
   info.arithmetic = arithmetic_of(schema.name());
   info.collective = is_collective(schema);
   info.list_op = is_list_op(schema);
