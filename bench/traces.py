@@ -57,7 +57,9 @@ class Trace:
 
     def shape(self) -> list:
         """What its ops do to storages of which sizes: equal for two traces of the same step, whatever their times and temporaries."""
-        sizes = [(op.name, *(tuple(self.storages[i][0] for i in getattr(op, name)) for name in LISTS)) for op in self.ops]
+        sizes = [
+            (op.name, *(tuple(self.storages[i][0] for i in getattr(op, name)) for name in LISTS)) for op in self.ops
+        ]
         return sizes
 
 

@@ -46,7 +46,9 @@ LARGE = {
 
 def run(*words, check: bool = True, **variables) -> subprocess.CompletedProcess:
     environment = os.environ | {"OMP_NUM_THREADS": "1"} | variables
-    done = subprocess.run([str(word) for word in words], env=environment, capture_output=True, text=True, cwd=tempfile.gettempdir())
+    done = subprocess.run(
+        [str(word) for word in words], env=environment, capture_output=True, text=True, cwd=tempfile.gettempdir()
+    )
     if check and done.returncode != 0:
         raise RuntimeError(f"{' '.join(map(str, words))}: exit code {done.returncode}: {done.stderr[-600:]}")
     return done
@@ -75,7 +77,14 @@ def memory(name: str, folder: pathlib.Path) -> dict:
         stats = folder / f"{way}.json"
         verb = ["run"] if way == "real" else ["trace", "--dry", "--device", "cuda", "-o", folder / "dry.trace"]
         card = ["--emulate", CARD] if way == "real" else ["--machine", CARD]
-        run(COMMAND, *verb, *card, *program(name, "--device", "cuda"), TENSORPAGER_STATS=str(stats), TENSORPAGER_DRY_TO_END="1")
+        run(
+            COMMAND,
+            *verb,
+            *card,
+            *program(name, "--device", "cuda"),
+            TENSORPAGER_STATS=str(stats),
+            TENSORPAGER_DRY_TO_END="1",
+        )
         emulation = json.loads(stats.read_text())["emulation"]
         found[way] = [emulation["max_allocated_bytes"], emulation["max_reserved_bytes"]]
     return found
@@ -96,8 +105,19 @@ def bits(name: str, folder: pathlib.Path, seeds: int) -> dict:
 def large(command: str, folder: pathlib.Path) -> dict:
     name, *options = command.split()
     begin = time.perf_counter()
-    done = run(COMMAND, "trace", "--dry", "--device", "cuda", "--machine", CARD, "-o", folder / "large.trace",
-               *program(f"large/{name}", *options, "--steps", 40), TENSORPAGER_STATS=str(folder / "stats.json"))
+    done = run(
+        COMMAND,
+        "trace",
+        "--dry",
+        "--device",
+        "cuda",
+        "--machine",
+        CARD,
+        "-o",
+        folder / "large.trace",
+        *program(f"large/{name}", *options, "--steps", 40),
+        TENSORPAGER_STATS=str(folder / "stats.json"),
+    )
     seconds = time.perf_counter() - begin
     said = re.search(r"windows? of (\d+) ops \(need ([^,]*), floor ([^)]*)\) \(written\)", done.stderr)
     if said is None:

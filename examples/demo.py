@@ -1,7 +1,8 @@
 """A ResNet trains on Fashion-MNIST without a budget and under a quarter of the memory that it needs.
 
 Three runs of examples/fashion_mnist.py, which does not know of Tensorpager: a few steps that measure the need, the
-training by plain PyTorch, and the same training under a budget. Exit code 1 when one bit of a loss or parameter differs
+training by plain PyTorch, and the same training under a budget. Last, what the same network with a larger batch would
+need on three cards, which needs none of them. Exit code 1 when one bit of a loss or parameter differs
 or the budget is exceeded.
 """
 
@@ -26,6 +27,8 @@ DATA_PLACES = [ROOT / ".deps/usr/share/datasets/fashion-mnist", pathlib.Path("/u
 DATA_FILE = "train-images-idx3-ubyte.gz"
 MEASURED_STEPS = 5  # enough for a plan to be made and followed, few enough to see in the picture
 SHARE = 0.25  # of the need
+CARDS = ("rtx4090-24g", "a100-40g", "h100-80g")
+CARD_BATCH = 32768
 FLOOR_MARGIN = 1.1  # above the floor, where a quarter of the need is less
 
 
@@ -164,6 +167,29 @@ def table(plain, paged, stats, unbudgeted):
     return "\n".join(lines)
 
 
+def estimate(tensorpager, card, program):
+    """What the program needs on a card, as `tensorpager estimate` says; None where this torch has no CUDA to run dry."""
+    done = subprocess.run(
+        [tensorpager, "estimate", "--json", "--machine", card, "--", *program], capture_output=True, text=True
+    )
+    if done.returncode != 0:
+        print(f"demo: {card}: {done.stderr.strip().splitlines()[0]}", file=sys.stderr)
+        return None
+    return json.loads(done.stdout)
+
+
+def cards_table(estimates):
+    """A row for each card, none of which is here: planned, by dry runs of torch's own CUDA code."""
+    rows = [("on a card", "peak of tensors", "reserved by PyTorch", "fits", "at half the peak, simulated")]
+    for card, found in estimates.items():
+        half = found["half"]
+        cost = f"{half['overhead']:+.1%} time" if half else "does not run"
+        fits = "yes" if found["fits"] else "NO"
+        rows.append((card, size(found["need_bytes"]), size(found["max_reserved_bytes"]), fits, cost))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows)
+
+
 def picture(unbudgeted, stats, caption):
     curves, ops = (unbudgeted["curve"], stats["curve"]), unbudgeted["ops"]
     share = 100 * stats["budget_bytes"] / unbudgeted["need_bytes"]
@@ -220,6 +246,10 @@ def main():
     print("\n" + table(plain, budgeted, stats, unbudgeted) + "\n")
     command = f"tensorpager run --budget {budget / MIB:.0f}MiB -- python fashion_mnist.py --steps {args.steps}"
     svg, record = args.out / "bytes_over_time.svg", args.out / "demo.json"
+    dry = program(8, "--device", "cuda", "--batch", str(CARD_BATCH), "--test-images", "0")
+    estimates = {card: found for card in CARDS if (found := estimate(tensorpager, card, dry))}
+    if estimates:
+        print(f"the same network at batch {CARD_BATCH}, by dry runs without a GPU:\n{cards_table(estimates)}\n")
     svg.write_text(picture(unbudgeted, stats, command))
     runs = {"plain": asdict(plain), "budget": asdict(budgeted)}
     record.write_text(json.dumps({**runs, "stats": stats, "unbudgeted": unbudgeted}))

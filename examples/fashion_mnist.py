@@ -62,10 +62,11 @@ class ResNet(nn.Module):
         return self.head(F.avg_pool2d(self.blocks(x), 2).flatten(1))
 
 
-def to_batch(images, labels, chosen):
+def to_batch(images, labels, chosen, device):
     x = torch.from_numpy(images[chosen]).float().unsqueeze(1)
     x = x.div(255).sub(0.286).div(0.353)  # the training set's mean and deviation
-    return x.contiguous(memory_format=torch.channels_last), torch.from_numpy(labels[chosen]).long()
+    x = x.contiguous(memory_format=torch.channels_last)
+    return x.to(device), torch.from_numpy(labels[chosen]).long().to(device)
 
 
 def train(model, images, labels, args):
@@ -78,7 +79,7 @@ def train(model, images, labels, args):
         if step % epoch_steps == 0:
             shuffled = order.permutation(len(images))
         at = step % epoch_steps * args.batch
-        x, y = to_batch(images, labels, shuffled[at : at + args.batch])
+        x, y = to_batch(images, labels, shuffled[at : at + args.batch], args.device)
         optimizer.zero_grad()
         loss = F.cross_entropy(model(x), y)
         loss.backward()
@@ -88,12 +89,12 @@ def train(model, images, labels, args):
         print(f"step {step} loss {value:.6f} {value.hex()}", flush=True)
 
 
-def test_accuracy(model, images, labels, batch):
+def test_accuracy(model, images, labels, batch, device):
     model.eval()
     correct = 0
     with torch.no_grad():
         for chosen in np.split(np.arange(len(images)), range(batch, len(images), batch)):
-            x, y = to_batch(images, labels, chosen)
+            x, y = to_batch(images, labels, chosen, device)
             correct += (model(x).argmax(1) == y).sum().item()
     return correct / len(images)
 
@@ -102,7 +103,7 @@ def digest(model):
     """SHA-256 over all parameters and buffers: two runs with one digest have trained the same model to the last bit."""
     sha = hashlib.sha256()
     for tensor in model.state_dict().values():
-        sha.update(tensor.contiguous().numpy().tobytes())
+        sha.update(tensor.cpu().contiguous().numpy().tobytes())
     return sha.hexdigest()
 
 
@@ -118,6 +119,7 @@ def main():
     parser.add_argument("--test-images", type=int, default=10000, help="how many of the 10000 to score; 0: none")
     parser.add_argument("--threads", type=int, help="default: PyTorch's choice")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--device", default="cpu")
     args = parser.parse_args()
     try:
         images, labels = read_split(args.data, "train")
@@ -127,13 +129,13 @@ def main():
     if args.threads:
         torch.set_num_threads(args.threads)
     torch.manual_seed(args.seed)
-    model = ResNet(args.width, args.blocks).to(memory_format=torch.channels_last)
+    model = ResNet(args.width, args.blocks).to(args.device, memory_format=torch.channels_last)
     begin = time.perf_counter()
     train(model, images, labels, args)
     print(f"train seconds {time.perf_counter() - begin:.2f}")
     if args.test_images:
         test_images, test_labels = test_images[: args.test_images], test_labels[: args.test_images]
-        accuracy = test_accuracy(model, test_images, test_labels, args.batch)
+        accuracy = test_accuracy(model, test_images, test_labels, args.batch, args.device)
         print(f"test accuracy {accuracy:.4f} on {len(test_images)} images")
     print(f"digest {digest(model)}")
 

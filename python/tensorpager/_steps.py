@@ -38,8 +38,12 @@ def _name(core, optimizer) -> None:
     import torch
 
     def name(tensor, kind):
-        if isinstance(tensor, torch.Tensor) and tensor.layout == torch.strided:
+        if not isinstance(tensor, torch.Tensor) or tensor.layout != torch.strided:
+            return
+        try:
             core.name_storage(tensor.untyped_storage()._cdata, kind)
+        except (RuntimeError, NotImplementedError):
+            return  # functional, fake and wrapping tensors have none
 
     for state in optimizer.state.values():
         for value in state.values() if isinstance(state, dict) else ():

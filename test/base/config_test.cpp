@@ -86,8 +86,8 @@ TEST(ReadConfig, DryRunRecordsAllStoragesOfATrainingStepUnlessSaidOtherwise) {
   EXPECT_EQ(dry.trace_smallest, 0_B);
   EXPECT_EQ(dry.trace_class, 0u);
   EXPECT_EQ(dry.trace_device, TraceDevice::kCuda);
-  const Config said = config_of(
-      {{"TENSORPAGER_DRY", "1"}, {"TENSORPAGER_TRACE_SMALLEST", "4KiB"}, {"TENSORPAGER_TRACE_CLASS", "2"}});
+  const Config said =
+      config_of({{"TENSORPAGER_DRY", "1"}, {"TENSORPAGER_TRACE_SMALLEST", "4KiB"}, {"TENSORPAGER_TRACE_CLASS", "2"}});
   EXPECT_EQ(said.trace_smallest, 4_KiB);
   EXPECT_EQ(said.trace_class, 2u);
   EXPECT_EQ(config_of({{"TENSORPAGER_TRACE_CLASS", "step"}}).trace_class, 0u);

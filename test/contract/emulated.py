@@ -11,8 +11,7 @@ from pathlib import Path
 from launch import HERE, SECONDS, environment
 
 LIBRARIES = Path(
-    os.environ.get("TENSORPAGER_TEST_LIBRARIES")
-    or Path(find_spec("tensorpager").submodule_search_locations[0]) / "lib"
+    os.environ.get("TENSORPAGER_TEST_LIBRARIES") or Path(find_spec("tensorpager").submodule_search_locations[0]) / "lib"
 )  # a build folder, to test what is not installed
 FAKE_CARD = LIBRARIES / "libtensorpager_fake_cuda.so"
 EMULATION = LIBRARIES / "libtensorpager_emulation.so"

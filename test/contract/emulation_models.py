@@ -80,7 +80,11 @@ class Gpt(nn.Module):
 class Translator(nn.Module):
     def __init__(self, width=32):
         super().__init__()
-        self.words, self.attend, self.head = nn.Embedding(WORDS, width), nn.Linear(width, width), nn.Linear(2 * width, WORDS)
+        self.words, self.attend, self.head = (
+            nn.Embedding(WORDS, width),
+            nn.Linear(width, width),
+            nn.Linear(2 * width, WORDS),
+        )
         self.reads, self.writes = nn.LSTM(width, width, 2, batch_first=True), nn.LSTM(width, width, batch_first=True)
 
     def forward(self, words):

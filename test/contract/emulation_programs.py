@@ -287,7 +287,11 @@ def error_of(call):
 
 def errors(emulation):
     """What programs do wrong, and when they are told."""
-    x, other, integers = torch.ones(3, 4, device="cuda"), torch.ones(3, 4), torch.ones(3, dtype=torch.int64, device="cuda")
+    x, other, integers = (
+        torch.ones(3, 4, device="cuda"),
+        torch.ones(3, 4),
+        torch.ones(3, dtype=torch.int64, device="cuda"),
+    )
     found = {
         "add": error_of(lambda: x + other),
         "mm": error_of(lambda: x @ other.t()),
@@ -350,8 +354,7 @@ def installation(emulation):
 
 
 SPECIAL = {
-    program.__name__: program
-    for program in (copy_that_is_read_early, errors, two_devices, memory, speed, installation)
+    program.__name__: program for program in (copy_that_is_read_early, errors, two_devices, memory, speed, installation)
 } | {
     "freed_too_early": lambda emulation: races_of(emulation, records=False),
     "recorded": lambda emulation: races_of(emulation, records=True),

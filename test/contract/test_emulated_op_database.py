@@ -6,7 +6,8 @@ from emulated import EMULATION, FAKE_CARD, run_emulated
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(
-        not (FAKE_CARD.exists() and EMULATION.exists()), reason="built for a torch without CUDA: there is no emulated card"
+        not (FAKE_CARD.exists() and EMULATION.exists()),
+        reason="built for a torch without CUDA: there is no emulated card",
     ),
 ]
 SECONDS = 300

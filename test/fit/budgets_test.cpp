@@ -12,7 +12,8 @@ using namespace base;
 using namespace std::chrono_literals;
 using trace::StorageId;
 
-/// `layers` maps of 1 MiB, made one after the other and used in reverse; each op takes as long as its map takes over the link.
+/// `layers` maps of 1 MiB, made one after the other and used in reverse; each op takes as long as its map takes over
+/// the link.
 trace::Trace deep_net(std::uint32_t layers) {
   trace::Trace trace{.granule = 512_B};
   for (std::uint32_t i = 0; i < layers; ++i) trace.storages.push_back({.bytes = 1_MiB});
@@ -48,7 +49,8 @@ TEST(Budgets, NeedItselfCostsNothing) {
 
 TEST(Budgets, FastLinkMakesASmallerBudgetFreeThanASlowOne) {
   const trace::Trace trace = deep_net(32);
-  const Cost fast = cheapest_within(trace, machine(1e12), 0.01, 8), slow = cheapest_within(trace, machine(1e8), 0.01, 8);
+  const Cost fast = cheapest_within(trace, machine(1e12), 0.01, 8),
+             slow = cheapest_within(trace, machine(1e8), 0.01, 8);
   EXPECT_LT(fast.budget, slow.budget);
   EXPECT_LE(fast.overhead, 0.01);
   EXPECT_LE(slow.overhead, 0.01);

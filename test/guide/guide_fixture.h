@@ -51,7 +51,8 @@ class GuideTest : public pager::PagerTest {
     pager_.at_op_boundary();
     pager::PinSet pins(pager_, pager::Temporaries::kKeep);
     pager::Touches touches;
-    for (const auto& [block, expected] : read) pins.see(*block, Access::kRead), touches.add(block->number, Access::kRead);
+    for (const auto& [block, expected] : read)
+      pins.see(*block, Access::kRead), touches.add(block->number, Access::kRead);
     if (written != nullptr) pins.see(*written, Access::kWrite), touches.add(written->number, Access::kWrite);
     pins.follow(plan::name_hash(name));
     pins.admit();

@@ -43,17 +43,17 @@ struct Config {
   std::string plan_cache;
   /// TENSORPAGER_TRACE_DEVICE: whose storages are recorded, the host's or those of the CUDA device.
   TraceDevice trace_device = TraceDevice::kHost;
-  /// TENSORPAGER_TRACE_SMALLEST: storages below this size are no storages of a trace, but part of its slab. Host only. Default: as they are
-  /// paged, from 16 KiB on; of a dry run all.
+  /// TENSORPAGER_TRACE_SMALLEST: storages below this size are no storages of a trace, but part of its slab. Host only.
+  /// Default: as they are paged, from 16 KiB on; of a dry run all.
   Bytes trace_smallest = kMinPagedBytes;
-  /// TENSORPAGER_DRY=1: kernels on large tensors are skipped, and memory costs nothing before it is touched. The program ends once a step of
-  /// it has repeated.
+  /// TENSORPAGER_DRY=1: kernels on large tensors are skipped, and memory costs nothing before it is touched. The
+  /// program ends once a step of it has repeated.
   bool dry = false;
   bool dry_to_end = false;  // TENSORPAGER_DRY_TO_END=1: a dry run goes on to the program's own end
-  bool curve = false;  // TENSORPAGER_CURVE=1: keep the curve of live and charged bytes over ops
-  std::string trace;   // TENSORPAGER_TRACE: file that gets the trace of a window at exit; empty: nothing is recorded
-  /// TENSORPAGER_TRACE_CLASS: of which class of windows; the first makes up most of the run, 0 (`step`) is that of training steps. Default:
-  /// 1, and `step` of a dry run, in which times say nothing.
+  bool curve = false;       // TENSORPAGER_CURVE=1: keep the curve of live and charged bytes over ops
+  std::string trace;  // TENSORPAGER_TRACE: file that gets the trace of a window at exit; empty: nothing is recorded
+  /// TENSORPAGER_TRACE_CLASS: of which class of windows; the first makes up most of the run, 0 (`step`) is that of
+  /// training steps. Default: 1, and `step` of a dry run, in which times say nothing.
   std::uint64_t trace_class = 1;
 };
 

@@ -27,7 +27,7 @@ struct OpFacts {
   bool list = false;        // works on lists of tensors (foreach, fused)
   bool backward = false;    // called by the autograd engine
   std::uint64_t flops = 0;  // 0 where no formula is known
-  Bytes moved = {};         // bytes of its tensor arguments, twice what is updated in place; what it makes is not among them
+  Bytes moved = {};  // bytes of its tensor arguments, twice what is updated in place; what it makes is not among them
   Precision precision = Precision::kFloat32;
   std::chrono::nanoseconds before{0};  // that its thread took since its last op ended, but for paging
 };

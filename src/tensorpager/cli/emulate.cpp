@@ -52,7 +52,8 @@ void export_emulation(const std::string& card, const std::string& schedule) {
   const std::string runtime = libraries / "libtensorpager_fake_cuda.so";
   if (!std::filesystem::exists(runtime))
     throw base::InvalidArgument(
-        "this build has no emulated card: it is built with a torch that has CUDA, as PyPI's wheels for Linux have, which need no GPU; pip "
+        "this build has no emulated card: it is built with a torch that has CUDA, as PyPI's wheels for Linux have, "
+        "which need no GPU; pip "
         "install torch, and build again");
   add_preload(runtime);
   add_preload(libraries / "fake_cuda" / "libcuda.so.1");

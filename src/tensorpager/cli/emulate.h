@@ -1,5 +1,5 @@
-// What starts a program on the emulated CUDA card: checks that this build has one, and writes what the card is like and which libraries come
-// first into the environment.
+// What starts a program on the emulated CUDA card: checks that this build has one, and writes what the card is like and
+// which libraries come first into the environment.
 #pragma once
 
 #include <string>
@@ -13,8 +13,8 @@ void export_emulation(const std::string& card, const std::string& schedule);
 /// The machine of `card`, without the number before it.
 std::string machine_of_card(const std::string& card);
 
-/// Puts `library` behind what LD_PRELOAD has already; throws InvalidArgument where its path has a space or a colon, which LD_PRELOAD takes for
-/// the end of a path.
+/// Puts `library` behind what LD_PRELOAD has already; throws InvalidArgument where its path has a space or a colon,
+/// which LD_PRELOAD takes for the end of a path.
 void add_preload(const std::string& library);
 
 }  // namespace tensorpager::cli

@@ -1,5 +1,6 @@
-// `tensorpager estimate`: what a program needs on a card that nobody has here: a dry run of it, what torch's own allocator does in it, and what
-// less memory would cost.
+// `tensorpager estimate`: what a program needs on a card that nobody has here: a dry run of it, what torch's own
+// allocator does in it, and what less memory would cost.
+#include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -7,7 +8,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <fcntl.h>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -68,7 +68,8 @@ std::string tail_of(const files::path& log) {
   std::vector<std::string> lines;
   for (std::string line; std::getline(in, line);) lines.push_back(line);
   std::string text;
-  for (std::size_t i = lines.size() > kLines ? lines.size() - kLines : 0; i < lines.size(); ++i) text += "\n  " + lines[i];
+  for (std::size_t i = lines.size() > kLines ? lines.size() - kLines : 0; i < lines.size(); ++i)
+    text += "\n  " + lines[i];
   return text;
 }
 

@@ -67,8 +67,8 @@ void print_estimate(const std::string& card, const fit::Estimate& found) {
   std::printf("  %-20s%12s   of %s on the card, with some %s for CUDA itself: %s\n", "reserved at most",
               text_of(found.reserved).c_str(), text_of(found.card).c_str(), text_of(fit::kContext).c_str(),
               found.fits() ? "fits" : "DOES NOT FIT");
-  std::printf("  %-20s%12s   at op %u of %zu, %s:\n", "a step's peak", text_of(found.need).c_str(), parts.op,
-              found.ops, found.peak_op.c_str());
+  std::printf("  %-20s%12s   at op %u of %zu, %s:\n", "a step's peak", text_of(found.need).c_str(), parts.op, found.ops,
+              found.peak_op.c_str());
   print_part("parameters", parts.parameters);
   print_part("gradients", parts.gradients);
   print_part("optimizer state", parts.optimizer_state);
@@ -80,8 +80,7 @@ void print_estimate(const std::string& card, const fit::Estimate& found) {
   std::printf("  %-20s%9.1f ms   by the card's roofline, not measured\n", "a step's compute",
               std::chrono::duration<double, std::milli>(found.compute).count());
   std::printf("with less memory (simulated: planned paging over the card's link)\n");
-  if (found.whole_card || !found.fits())
-    print_cost("the whole card", found.whole_card, "too small for any one op");
+  if (found.whole_card || !found.fits()) print_cost("the whole card", found.whole_card, "too small for any one op");
   print_cost("at next to no cost", found.free, "");
   print_cost("half of the peak", found.half, "too small for any one op");
   if (found.asked) print_cost("as asked", found.asked, "");

@@ -33,12 +33,14 @@ void add_run_command(CLI::App& app, const Program& program) {
                    "Hard limit on tensor memory of each process: 8GiB, 500MB, 25% (of RAM; under torchrun divided by "
                    "the ranks on this machine), unlimited [TENSORPAGER_BUDGET]");
   add_session_options(*verb, *options);
-  verb->add_option("--emulate", options->emulate,
-                   "Run a CUDA program without a GPU, on an emulated card with real numerics: h100-80g, 2xh100-80g, or a "
-                   "machine file with a card. Without --budget nothing else is done [TENSORPAGER_EMULATE]");
-  verb->add_option("--emulate-seed", options->schedule,
-                   "When the emulated card's kernels run: now (at once, the default), threads (a thread for each stream, "
-                   "with delays), or a number: in an order drawn from it that starves streams [TENSORPAGER_EMULATE_SEED]");
+  verb->add_option(
+      "--emulate", options->emulate,
+      "Run a CUDA program without a GPU, on an emulated card with real numerics: h100-80g, 2xh100-80g, or a "
+      "machine file with a card. Without --budget nothing else is done [TENSORPAGER_EMULATE]");
+  verb->add_option(
+      "--emulate-seed", options->schedule,
+      "When the emulated card's kernels run: now (at once, the default), threads (a thread for each stream, "
+      "with delays), or a number: in an order drawn from it that starves streams [TENSORPAGER_EMULATE_SEED]");
   verb->add_option("--stats", options->stats, "Write the statistics to this file at exit, as JSON [TENSORPAGER_STATS]");
   verb->add_option("--fuzz", options->fuzz,
                    "Evict at random at every op, from this seed: a test of Tensorpager, slow [TENSORPAGER_FUZZ]");

@@ -45,7 +45,8 @@ void preload(bool quiet) {
   export_option("ASAN_OPTIONS", std::string("verify_asan_link_order=0:") + (sanitizer != nullptr ? sanitizer : ""));
 }
 
-/// A dry run computes little: the threads of its libraries would only spin. What it holds is never read back, so races are none.
+/// A dry run computes little: the threads of its libraries would only spin. What it holds is never read back, so races
+/// are none.
 void export_dry_run() {
   export_option("TENSORPAGER_DRY", "1");
   export_option("OMP_NUM_THREADS", "1");

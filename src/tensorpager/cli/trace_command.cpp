@@ -21,7 +21,8 @@ void check(const TraceOptions& options, const Program& program) {
         "no program: write it after --, as in `tensorpager trace -o step.trace -- python train.py`");
   if (options.run.trace_device == "cuda" && options.machine.empty())
     throw base::InvalidArgument(
-        "--device cuda: write --machine CARD, the card to emulate, as in `tensorpager trace --dry --device cuda --machine h100-80g -o step.trace "
+        "--device cuda: write --machine CARD, the card to emulate, as in `tensorpager trace --dry --device cuda "
+        "--machine h100-80g -o step.trace "
         "-- python train.py`");
   if (options.run.trace_device != "cuda" && !options.machine.empty())
     throw base::InvalidArgument("--machine is the card to emulate: write --device cuda, too");
@@ -45,11 +46,13 @@ void add_trace_command(CLI::App& app, const Program& program) {
                                       "tensorpager trace [OPTIONS] -o FILE -- PROGRAM ARG...");
   verb->add_option("-o,--output", run.trace, "Trace file to write when the program ends [TENSORPAGER_TRACE]")
       ->required();
-  verb->add_flag("--dry", run.dry,
-                 "Skip the kernels of large tensors, which then cost neither time nor memory, and end the program once a "
-                 "step has repeated: a model larger than this machine is traced in seconds [TENSORPAGER_DRY]");
-  verb->add_option("--device", run.trace_device,
-                   "Whose storages are recorded: cpu, the default, or cuda, which needs no GPU [TENSORPAGER_TRACE_DEVICE]")
+  verb->add_flag(
+      "--dry", run.dry,
+      "Skip the kernels of large tensors, which then cost neither time nor memory, and end the program once a "
+      "step has repeated: a model larger than this machine is traced in seconds [TENSORPAGER_DRY]");
+  verb->add_option(
+          "--device", run.trace_device,
+          "Whose storages are recorded: cpu, the default, or cuda, which needs no GPU [TENSORPAGER_TRACE_DEVICE]")
       ->check(CLI::IsMember({"cpu", "cuda"}));
   verb->add_option("--machine", options->machine,
                    "With --device cuda: the card to emulate, a named machine or a machine file with a card");

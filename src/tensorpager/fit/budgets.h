@@ -20,8 +20,8 @@ struct Cost {
 /// Nothing where no plan fits into the budget.
 std::optional<Cost> cost_of(const trace::Trace& trace, const plan::Machine& machine, base::Bytes budget);
 
-/// The smallest budget, to 1/32 of what lies between floor and need, whose plan costs at most `overhead`; the need itself where no smaller one
-/// does. `most_plans`: planning stops there, with the smallest found.
+/// The smallest budget, to 1/32 of what lies between floor and need, whose plan costs at most `overhead`; the need
+/// itself where no smaller one does. `most_plans`: planning stops there, with the smallest found.
 Cost cheapest_within(const trace::Trace& trace, const plan::Machine& machine, double overhead, unsigned most_plans);
 
 }  // namespace tensorpager::fit

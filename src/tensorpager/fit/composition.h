@@ -1,5 +1,5 @@
-// What the bytes of a training step are for, at the op where most are held: from a trace alone, by who makes, reads and writes a storage.
-// Entries that the recording named (`parameter`, `gradient`, `optimizer`) are what their names say.
+// What the bytes of a training step are for, at the op where most are held: from a trace alone, by who makes, reads and
+// writes a storage. Entries that the recording named (`parameter`, `gradient`, `optimizer`) are what their names say.
 #pragma once
 
 #include <cstdint>

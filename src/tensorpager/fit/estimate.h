@@ -1,4 +1,5 @@
-// What a program needs on a card, from a dry trace of one of its steps and from what torch's own allocator did in the dry run.
+// What a program needs on a card, from a dry trace of one of its steps and from what torch's own allocator did in the
+// dry run.
 #pragma once
 
 #include <optional>
@@ -8,8 +9,8 @@
 
 namespace tensorpager::fit {
 
-/// What a process with CUDA holds on the card besides torch's allocator: the context, and the kernels of torch and of its libraries. Some 0.3
-/// to 0.6 GiB on recent cards as users report it; not measured here.
+/// What a process with CUDA holds on the card besides torch's allocator: the context, and the kernels of torch and of
+/// its libraries. Some 0.3 to 0.6 GiB on recent cards as users report it; not measured here.
 inline constexpr base::Bytes kContext = base::Bytes(std::uint64_t{512} << 20);
 
 struct Estimate {

@@ -19,7 +19,8 @@ void CallRecord::add_of_device(const at::TensorBase& tensor, pager::Access acces
   if (!tensor.defined() || tensor.device().is_cpu()) return;
   if (!tensor.unsafeGetTensorImpl()->has_storage())
     return for_each_part(tensor, [&](const at::TensorBase& part) { add_of_device(part, access); });
-  const auto found = g_target.device->find(tensor.storage().unsafeGetStorageImpl()->_mutable_data_ptr_no_checks().get());
+  const auto found =
+      g_target.device->find(tensor.storage().unsafeGetStorageImpl()->_mutable_data_ptr_no_checks().get());
   if (!found) return;
   touches_.add(found->number, access);
   count(tensor, found->size, access);

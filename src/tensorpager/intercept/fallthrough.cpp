@@ -42,8 +42,8 @@ bool is_composite(const c10::OperatorHandle& op, c10::DispatchKey backend) {
          !op.hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutograd);
 }
 
-/// R6: on the CPU, unlike on CUDA, a foreach op has no kernel of its own, it calls an op for each tensor of its lists. Seen one by one
-/// those need the room of one tensor; a frame around them would pin every list whole.
+/// R6: on the CPU, unlike on CUDA, a foreach op has no kernel of its own, it calls an op for each tensor of its lists.
+/// Seen one by one those need the room of one tensor; a frame around them would pin every list whole.
 bool is_foreach(const c10::OperatorHandle& op, c10::DispatchKey backend) {
   return op.schema().name().rfind("aten::_foreach_", 0) == 0 && !op.hasKernelForDispatchKey(backend);
 }

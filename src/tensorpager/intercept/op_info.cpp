@@ -69,8 +69,8 @@ bool works_on_lists(const std::string& name) {
 /// What it writes it does not read: fills, copies, draws, and results that the caller hands in.
 bool overwrites(const c10::FunctionSchema& schema) {
   static constexpr std::string_view kNames[] = {
-      "aten::copy_",   "aten::fill_",        "aten::zero_",      "aten::normal_",        "aten::uniform_",
-      "aten::random_", "aten::bernoulli_",   "aten::geometric_", "aten::exponential_",   "aten::cauchy_",
+      "aten::copy_",   "aten::fill_",       "aten::zero_",      "aten::normal_",        "aten::uniform_",
+      "aten::random_", "aten::bernoulli_",  "aten::geometric_", "aten::exponential_",   "aten::cauchy_",
       "aten::resize_", "aten::log_normal_", "aten::set_",       "aten::_foreach_copy_", "aten::_foreach_zero_"};
   if (std::find(std::begin(kNames), std::end(kNames), schema.name()) != std::end(kNames)) return true;
   return std::any_of(schema.arguments().begin(), schema.arguments().end(),

@@ -26,8 +26,8 @@ struct OpInfo {
   std::uint32_t arguments = 0;
   std::uint32_t returns = 0;
   bool returns_tensors = false;
-  bool random = false;  // draws from a generator
-  bool list = false;    // works on lists of tensors: foreach, fused
+  bool random = false;               // draws from a generator
+  bool list = false;                 // works on lists of tensors: foreach, fused
   bool reads_what_it_writes = true;  // else what it writes is overwritten: copy_, fill_, out=
   Arithmetic arithmetic = Arithmetic::kNone;
   bool list_op = false;                                        // may be run in parts (R6)

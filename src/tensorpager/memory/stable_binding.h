@@ -18,8 +18,8 @@ namespace tensorpager::memory {
 
 class StableBinding final : public pager::Binding {
  public:
-  /// What a new block's pages are: there, zeroed and kept for the next block; or of a dry run, which touches few of them: mapped only where
-  /// they are touched, zero, and given back with the block. Those are never paged.
+  /// What a new block's pages are: there, zeroed and kept for the next block; or of a dry run, which touches few of
+  /// them: mapped only where they are touched, zero, and given back with the block. Those are never paged.
   enum class Pages : std::uint8_t { kPopulated, kUntouched };
 
   explicit StableBinding(arena::AddressSpace& space, Pages pages = Pages::kPopulated);

@@ -25,7 +25,8 @@ class TorchAllocator final : public c10::Allocator {
   /// Makes this torch's CPU allocator; `uninstall` brings back the one before. What was given out stays served.
   void install();
   void uninstall();
-  /// Allocations below this size come from slabs and are no blocks; kMinPagedBytes where nothing is said, and never above it.
+  /// Allocations below this size come from slabs and are no blocks; kMinPagedBytes where nothing is said, and never
+  /// above it.
   void set_smallest_block(base::Bytes size) { smallest_block_ = std::min(size, base::kMinPagedBytes).count(); }
 
   c10::DataPtr allocate(std::size_t size) override;

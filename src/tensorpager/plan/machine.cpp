@@ -31,8 +31,9 @@ struct Accelerator {
   double visible;  // GiB that CUDA reports
 };
 
-// Peaks, compute capability and multiprocessors from the vendor's data sheets (SXM boards where there are several); links as PCIe 3, 4
-// and 5 deliver them, GH200's as NVLink-C2C is stated. What CUDA reports of the memory is from torch's out-of-memory messages on such cards.
+// Peaks, compute capability and multiprocessors from the vendor's data sheets (SXM boards where there are several);
+// links as PCIe 3, 4 and 5 deliver them, GH200's as NVLink-C2C is stated. What CUDA reports of the memory is from
+// torch's out-of-memory messages on such cards.
 constexpr std::array kAccelerators = {
     Accelerator{"m40-12g", 12, 7e12, 7e12, 0.2e12, 288e9, 12e9, 5, 2, 24, 11.92},
     Accelerator{"titanx-12g", 12, 6.7e12, 6.7e12, 0.2e12, 336e9, 12e9, 5, 2, 24, 11.92},
@@ -52,21 +53,22 @@ Nanoseconds nanoseconds_of(double seconds) { return Nanoseconds(std::llround(std
 
 Machine machine_of(const Accelerator& a) {
   const Link link{.latency = kCopyLatency, .steps = {{.from = base::Bytes(0), .bytes_per_second = a.link_rate}}};
-  return {.name = a.name,
-          .memory = base::Bytes(a.memory << 30),
-          .out = link,
-          .in = link,
-          .time_scale = 1,
-          .flop_rate = {{Precision::kFloat32, a.float32 * kArithmeticEfficiency},
-                        {Precision::kBfloat16, a.half * kArithmeticEfficiency},
-                        {Precision::kFloat16, a.half * kArithmeticEfficiency},
-                        {Precision::kFloat64, a.float64 * kArithmeticEfficiency}},
-          .byte_rate = a.memory_rate * kMemoryEfficiency,
-          .launch = kLaunch,
-          .card = Card{.major = a.major,
-                       .minor = a.minor,
-                       .multiprocessors = a.multiprocessors,
-                       .memory = base::round_up(base::Bytes(static_cast<std::uint64_t>(a.visible * kGiB)), kPageOfCard)}};
+  return {
+      .name = a.name,
+      .memory = base::Bytes(a.memory << 30),
+      .out = link,
+      .in = link,
+      .time_scale = 1,
+      .flop_rate = {{Precision::kFloat32, a.float32 * kArithmeticEfficiency},
+                    {Precision::kBfloat16, a.half * kArithmeticEfficiency},
+                    {Precision::kFloat16, a.half * kArithmeticEfficiency},
+                    {Precision::kFloat64, a.float64 * kArithmeticEfficiency}},
+      .byte_rate = a.memory_rate * kMemoryEfficiency,
+      .launch = kLaunch,
+      .card = Card{.major = a.major,
+                   .minor = a.minor,
+                   .multiprocessors = a.multiprocessors,
+                   .memory = base::round_up(base::Bytes(static_cast<std::uint64_t>(a.visible * kGiB)), kPageOfCard)}};
 }
 
 }  // namespace

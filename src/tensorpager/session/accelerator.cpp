@@ -26,10 +26,11 @@ Function* find(void* library, const char* name) {
 
 [[noreturn]] void fail_without_cuda(const char* library) {
   const char* const why = dlerror();
-  throw base::InvalidArgument(std::string("this build cannot use CUDA or emulate it, as ") + library +
-                              " is missing or does not load (" + (why != nullptr ? why : "no reason given") +
-                              "); it is built with a torch that has CUDA, as PyPI's wheels for Linux have, which need no GPU: "
-                              "pip install torch, and build again");
+  throw base::InvalidArgument(
+      std::string("this build cannot use CUDA or emulate it, as ") + library + " is missing or does not load (" +
+      (why != nullptr ? why : "no reason given") +
+      "); it is built with a torch that has CUDA, as PyPI's wheels for Linux have, which need no GPU: "
+      "pip install torch, and build again");
 }
 
 bool has_card() { return dlsym(RTLD_DEFAULT, "tensorpager_fake_cuda_report") != nullptr; }
@@ -52,7 +53,8 @@ bool is_emulation_wanted() {
 void install_emulation() {
   if (!has_card())
     throw base::InvalidArgument(
-        "TENSORPAGER_EMULATE is set, but the emulated card is not there, as it must be loaded before the program; start the program by "
+        "TENSORPAGER_EMULATE is set, but the emulated card is not there, as it must be loaded before the program; "
+        "start the program by "
         "`tensorpager run --emulate CARD -- PROGRAM`");
   constexpr const char* kLibrary = "libtensorpager_emulation.so";
   void* const library = load_beside(kLibrary);
@@ -66,7 +68,9 @@ std::string emulation_report() { return has_card() ? read_report().dump() : std:
 std::string emulation_summary() {
   if (!has_card()) return {};
   const nlohmann::json report = read_report();
-  const auto bytes = [&](const char* name) { return base::format_bytes(base::Bytes(report[name].get<std::uint64_t>())); };
+  const auto bytes = [&](const char* name) {
+    return base::format_bytes(base::Bytes(report[name].get<std::uint64_t>()));
+  };
   const auto races = report["races"].get<std::uint64_t>();
   std::string text = "emulated " + report["card"].get<std::string>() + ": at most " + bytes("max_allocated_bytes") +
                      " allocated, " + bytes("max_reserved_bytes") + " reserved; " +
@@ -88,8 +92,7 @@ void watch_device(intercept::DeviceStorages& storages) {
 DeviceMemory device_memory() {
   DeviceMemory memory;
   void* const library = load_beside("libtensorpager_cuda.so");
-  auto* const read =
-      library != nullptr ? find<void(unsigned long long*)>(library, "tensorpager_cuda_memory") : nullptr;
+  auto* const read = library != nullptr ? find<void(unsigned long long*)>(library, "tensorpager_cuda_memory") : nullptr;
   unsigned long long figures[4] = {};
   if (read != nullptr) read(figures);
   return {figures[0], figures[1], figures[2], figures[3]};

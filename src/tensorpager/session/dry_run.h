@@ -17,7 +17,8 @@ class DryRun final : public base::EventSink {
   struct Options {
     std::chrono::seconds longest{300};  // then the program is ended whatever was found
     std::function<trace::Stream()> stream;
-    std::function<void()> end;  // called where nothing is locked, on the thread that told; may return, and is called again later
+    std::function<void()>
+        end;  // called where nothing is locked, on the thread that told; may return, and is called again later
   };
 
   DryRun(base::EventSink& recorder, Options options);

@@ -11,9 +11,9 @@
 
 #include "tensorpager/arena/address_space.h"
 #include "tensorpager/arena/slabs.h"
-#include "tensorpager/dry/dry.h"
 #include "tensorpager/base/clock.h"
 #include "tensorpager/base/errors.h"
+#include "tensorpager/dry/dry.h"
 #include "tensorpager/intercept/collectives.h"
 #include "tensorpager/intercept/device_storages.h"
 #include "tensorpager/intercept/foreign.h"
@@ -246,7 +246,8 @@ base::EventSink& Session::make_sink(const base::Config& config) {
 
 void Session::set_sink(const base::Config& config, base::EventSink& sink) {
   if (config.trace_device == base::TraceDevice::kHost) return parts_->pager.set_sink(&sink);
-  if (device_ == nullptr) device_ = new intercept::DeviceStorages(kDeviceGranule);  // for ever, as the allocator is watched for ever
+  if (device_ == nullptr)
+    device_ = new intercept::DeviceStorages(kDeviceGranule);  // for ever, as the allocator is watched for ever
   device_->set_sink(&sink);
   intercept::record_device(device_);
 }

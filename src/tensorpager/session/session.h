@@ -96,8 +96,8 @@ class Session {
   bool serves_faults_ = false;  // rebinding: only to count writes that no op announced, under the fuzzer
   double started_ = 0;
   std::string spill_;
-  std::unique_ptr<guide::Guide> guide_;  // null where nothing is recorded
-  guide::Progress guidance_;             // of the last one
+  std::unique_ptr<guide::Guide> guide_;          // null where nothing is recorded
+  guide::Progress guidance_;                     // of the last one
   intercept::DeviceStorages* device_ = nullptr;  // made where a session records them
   std::function<void()> end_program_ = [] {};
   BlockNames names_;

@@ -13,7 +13,8 @@
 //   optimizer, else a run of the engine.
 // - Gradients are left out of that, as they may die before, in or after a step. Then the boundary is put where they too
 //   are the same at most steps.
-// - What returns to that set but runs no backward pass, and is less than a fifth of one that does, writes what was there
+// - What returns to that set but runs no backward pass, and is less than a fifth of one that does, writes what was
+// there
 //   before, or comes before an optimizer's step, is no window: clipping, updates and averages of weights belong to the
 //   step before, other trifles (logging, loading) to the next.
 // - A longer stretch without a backward pass is taken apart where it does the same several times (batches of an

@@ -39,9 +39,9 @@ struct Op {
   std::uint64_t flops = 0;
   base::Bytes moved = {};  // bytes that its kernel reads and writes
   Precision precision = Precision::kFloat32;
-  bool random = false;    // draws from a generator
-  bool list = false;      // works on lists of tensors (foreach, fused)
-  bool backward = false;  // called by the autograd engine
+  bool random = false;     // draws from a generator
+  bool list = false;       // works on lists of tensors (foreach, fused)
+  bool backward = false;   // called by the autograd engine
   bool optimizer = false;  // within an optimizer's step
 };
 

@@ -65,11 +65,7 @@ std::optional<std::size_t> find_step(const std::vector<WindowClass>& classes, co
     auto operator<=>(const Rank&) const = default;
   };
   const auto rank = [&](const WindowClass& one) {
-    Rank found{.optimizer = false,
-               .backward = false,
-               .repeats = one.windows.size() > 1,
-               .ops = one.ops(),
-               .bytes = {}};
+    Rank found{.optimizer = false, .backward = false, .repeats = one.windows.size() > 1, .ops = one.ops(), .bytes = {}};
     for (std::size_t i = one.windows.back().begin; i < one.windows.back().end; ++i) {
       found.optimizer |= stream.ops[i].optimizer_step != 0;
       found.backward |= stream.ops[i].facts.backward;

@@ -21,8 +21,9 @@ struct WindowClass {
 /// Those that make up most of the stream come first.
 std::vector<WindowClass> classify_windows(const Stream& stream);
 
-/// The class of the program's training steps: of those in which an optimizer steps, or else in which the autograd engine runs, the one that
-/// makes up most of the stream, and first one that comes twice. Nothing where there is none. A loader's loop may be most of the ops.
+/// The class of the program's training steps: of those in which an optimizer steps, or else in which the autograd
+/// engine runs, the one that makes up most of the stream, and first one that comes twice. Nothing where there is none.
+/// A loader's loop may be most of the ops.
 std::optional<std::size_t> find_step(const std::vector<WindowClass>& classes, const Stream& stream);
 
 }  // namespace tensorpager::trace

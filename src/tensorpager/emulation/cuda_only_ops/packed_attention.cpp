@@ -1,8 +1,11 @@
 // Attention over sequences of different lengths that lie one behind another, as nested tensors and Hugging Face models
 // call it; the same ops take dense batches [batch, tokens, heads, head size]. Lengths are on the device and so are read
 // by the kernel only.
+#include <ATen/core/dispatch/Dispatcher.h>
+
 #include <limits>
 #include <tuple>
+#include <utility>
 
 #include "tensorpager/emulation/cuda_only_ops/attention_math.h"
 #include "tensorpager/emulation/cuda_only_ops/layouts.h"
@@ -127,6 +130,21 @@ std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> flash_forward(
   return {output, logsumexp, state, unused, empty({0}, query.scalar_type())};
 }
 
+/// The same with the arguments that torch 2.15 has in addition: keys and values in pages, and how to split the work.
+std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> flash_forward_of_pages(
+    const Tensor& query, const Tensor& key, const Tensor& value, const OptionalTensor& query_starts,
+    const OptionalTensor& key_starts, c10::SymInt max_q, c10::SymInt max_k, double dropout, bool is_causal,
+    bool return_debug_mask, std::optional<double> scale, std::optional<c10::SymInt> window_left,
+    std::optional<c10::SymInt> window_right, const OptionalTensor& used_keys, const OptionalTensor& slopes,
+    const OptionalTensor& page_table, std::optional<std::int64_t> /*splits*/) {
+  TORCH_CHECK_NOT_IMPLEMENTED(
+      !is_given(page_table),
+      "emulated CUDA: _flash_attention_forward has no block_table; pass keys and values unpaged");
+  return flash_forward(query, key, value, query_starts, key_starts, std::move(max_q), std::move(max_k), dropout,
+                       is_causal, return_debug_mask, scale, std::move(window_left), std::move(window_right), used_keys,
+                       slopes);
+}
+
 std::tuple<Tensor, Tensor, Tensor> flash_backward(const Tensor& grad_output, const Tensor& query, const Tensor& key,
                                                   const Tensor& value, const Tensor& output, const Tensor& logsumexp,
                                                   const Tensor& query_starts, const Tensor& key_starts,
@@ -208,10 +226,18 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> efficient_backward(
   return {gq, gk, gv, gb};
 }
 
+bool has_page_tables() {
+  const auto op = c10::Dispatcher::singleton().findSchemaOrThrow("aten::_flash_attention_forward", "");
+  return op.schema().argumentIndexWithName("block_table").has_value();
+}
+
 }  // namespace
 
 void register_packed_attention(OwnOps& ops) {
-  ops.add("_flash_attention_forward", flash_forward);
+  if (has_page_tables())
+    ops.add("_flash_attention_forward", flash_forward_of_pages);
+  else
+    ops.add("_flash_attention_forward", flash_forward);
   ops.add("_flash_attention_backward", flash_backward);
   ops.add("_efficient_attention_forward", efficient_forward);
   ops.add("_efficient_attention_backward", efficient_backward);

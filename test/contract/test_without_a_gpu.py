@@ -1,0 +1,180 @@
+"""CUDA programs without a GPU: `run --emulate`, `trace --dry`, `estimate`: what they say, and that dry is as real."""
+
+import json
+import re
+import sys
+from pathlib import Path
+
+import pytest
+from launch import run_command
+
+ROOT = Path(__file__).parents[2]
+PROGRAMS = ROOT / "test" / "programs"
+sys.path.insert(0, str(ROOT / "bench"))
+
+from traces import Trace, difference
+
+CARD = "h100-80g"
+LIBRARY = next(
+    iter(Path(sys.prefix).glob("lib/python*/site-packages/tensorpager/lib/libtensorpager_emulation.so")), None
+)
+needs_cuda = pytest.mark.skipif(LIBRARY is None, reason="this torch has no CUDA, so there is no emulated card")
+CPP = ROOT / "build" / "cpp" / "cpp_programs"
+
+
+def program(name, *options):
+    return "--", sys.executable, PROGRAMS / f"{name}.py", *options
+
+
+def emulation_of(path):
+    return json.loads(path.read_text())["emulation"]
+
+
+def trace(path, *options, verb=("trace",), **variables):
+    done = run_command(*verb, "-o", path, *options, variables=variables, seconds=120)
+    assert done.returncode == 0, done.stderr
+    assert path.stat().st_size > 0, done.stderr
+    return done
+
+
+@needs_cuda
+def test_cuda_program_prints_the_bits_of_the_cpu_under_every_schedule(tmp_path):
+    plain = run_command("run", "--budget", "unlimited", "--quiet", *program("resnet")).stdout
+    for schedule in ("now", "threads", "1", "2"):
+        words = ("run", "--emulate", CARD, "--emulate-seed", schedule, "--stats", tmp_path / "stats.json")
+        done = run_command(*words, *program("resnet", "--device", "cuda"))
+        assert done.stdout == plain, schedule
+        found = emulation_of(tmp_path / "stats.json")
+        assert found["races"] == 0 and found["launches_refused"] == 0 and found["kernels"] > 1000
+        said = rf"tensorpager: emulated {CARD}: at most [\d.]+ MiB allocated, [\d.]+ MiB reserved; {found['kernels']} kernels, 0 races\n"
+        assert re.fullmatch(said, done.stderr)
+
+
+@needs_cuda
+def test_program_sees_the_card_that_was_named(tmp_path):
+    script = tmp_path / "show.py"
+    script.write_text(
+        "import torch\nprint(torch.cuda.device_count(), torch.cuda.get_device_capability(1), torch.cuda.mem_get_info()[1])\n"
+    )
+    done = run_command("run", "--emulate", "2xv100-16g", "--", sys.executable, script)
+    memory = re.search(r"memory=(\d+)", run_command("machine", "v100-16g").stdout.split("card ")[1])[1]
+    assert done.stdout == f"2 (7, 0) {memory}\n"
+
+
+@needs_cuda
+@pytest.mark.skipif(not CPP.exists(), reason="the C++ programs are not built")
+@pytest.mark.parametrize("name", ["resnet", "transformer"])
+def test_cpp_program_runs_emulated_and_dry(name, tmp_path):
+    done = run_command("run", "--emulate", CARD, "--emulate-seed", 1, "--", CPP, name, 2, "cuda")
+    assert done.returncode == 0 and "digest " in done.stdout and " 0 races\n" in done.stderr
+    dry = trace(tmp_path / "step.trace", "--dry", "--device", "cuda", "--machine", CARD, "--", CPP, name, 40, "cuda")
+    assert "(written)" in dry.stderr and "digest" not in dry.stdout
+
+
+@needs_cuda
+@pytest.mark.parametrize("name", ["gpt", "packed_lstm"])
+def test_allocator_gives_out_and_reserves_the_same_bytes_dry_and_real(name, tmp_path):
+    stats = {way: tmp_path / f"{way}.json" for way in ("real", "dry")}
+    options = program(name, "--device", "cuda")
+    assert run_command("run", "--emulate", CARD, "--stats", stats["real"], *options).returncode == 0
+    trace(tmp_path / "a.trace", "--dry", "--device", "cuda", "--machine", CARD, *options,
+          TENSORPAGER_STATS=str(stats["dry"]), TENSORPAGER_DRY_TO_END="1")  # fmt: skip
+    real, dry = emulation_of(stats["real"]), emulation_of(stats["dry"])
+    for figure in ("max_allocated_bytes", "max_reserved_bytes"):
+        assert real[figure] == dry[figure] > 10 << 20
+
+
+@needs_cuda
+def test_card_is_recorded_the_same_dry_and_real(tmp_path):
+    options = (
+        "--device",
+        "cuda",
+        "--machine",
+        CARD,
+        "--class",
+        "step",
+        *program("transformer_encoder", "--device", "cuda"),
+    )
+    trace(tmp_path / "real.trace", *options)
+    trace(tmp_path / "dry.trace", "--dry", *options, TENSORPAGER_DRY_TO_END="1")
+    found = difference(*(Trace.read(tmp_path / f"{way}.trace") for way in ("real", "dry")))
+    assert found["same_steps"] and found["same_storages"] and found["same_work"]
+    assert found["need_bytes"][0] == found["need_bytes"][1]
+
+
+@pytest.mark.parametrize("name", ["gpt", "unet", "packed_lstm"])
+def test_dry_trace_of_the_cpu_is_that_of_the_real_run(name, tmp_path):
+    trace(tmp_path / "real.trace", "--class", "step", "--smallest", 1, *program(name))
+    trace(tmp_path / "dry.trace", "--dry", *program(name), TENSORPAGER_DRY_TO_END="1")
+    found = difference(*(Trace.read(tmp_path / f"{way}.trace") for way in ("real", "dry")))
+    assert found["same_ops"] and found["same_storages"] and found["same_work"]
+    real, dry = found["need_bytes"]
+    assert abs(dry - real) <= 0.005 * real
+
+
+def test_dry_run_ends_when_a_step_has_repeated(tmp_path):
+    done = trace(tmp_path / "a.trace", "--dry", *program("gpt", "--steps", 1000))
+    assert done.stdout.count("step ") <= 8 and "digest" not in done.stdout
+    assert re.search(r"tensorpager: dry: \d+ ops skipped", done.stderr)
+
+
+def test_program_that_catches_the_end_of_a_dry_run_is_ended_all_the_same(tmp_path):
+    script = tmp_path / "stubborn.py"
+    script.write_text(
+        "import torch\nmodel = torch.nn.Linear(300, 300)\noptimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n"
+        "while True:\n    try:\n        model(torch.randn(64, 300)).sum().backward()\n"
+        "        optimizer.step()\n        optimizer.zero_grad()\n    except BaseException:\n        print('caught', flush=True)\n"
+    )
+    done = trace(tmp_path / "a.trace", "--dry", "--", sys.executable, script)
+    assert done.stdout.count("caught") == 2
+
+
+@needs_cuda
+def test_estimate_is_one_screen_with_the_allocators_own_figures(tmp_path):
+    words = ("--machine", CARD, "--budget", "20MiB", *program("gpt", "--device", "cuda"))
+    done = run_command("estimate", *words)
+    assert done.returncode == 0 and done.stderr == ""
+    assert len(done.stdout.splitlines()) < 24 and "fits" in done.stdout and "step " not in done.stdout.splitlines()[0]
+    found = json.loads(run_command("estimate", "--json", *words).stdout)
+    parts = ("parameter", "gradient", "optimizer_state", "activation", "backward", "temporary", "workspace", "other")
+    assert (
+        sum(found[f"{part}_bytes"] for part in parts) == found["need_bytes"] <= found["max_allocated_bytes"] + (1 << 20)
+    )
+    assert found["max_allocated_bytes"] <= found["max_reserved_bytes"]
+    assert found["optimizer_state_bytes"] >= 2 * found["parameter_bytes"] * 0.99 > 0  # Adam's
+    assert found["workspace_bytes"] == 2 * (32 << 20)  # of cuBLAS, on compute capability 9.0, of two threads
+    assert found["free"]["overhead"] <= 0.01 and found["free"]["budget_bytes"] <= found["need_bytes"]
+
+
+@needs_cuda
+def test_estimate_says_that_a_program_does_not_fit(tmp_path):
+    (tmp_path / "tiny.machine").write_text(run_command("machine", CARD).stdout.replace("name h100-80g", "name tiny"))
+    text = (tmp_path / "tiny.machine").read_text()
+    (tmp_path / "tiny.machine").write_text(re.sub(r"(multiprocessors=\d+) memory=\d+", rf"\1 memory={600 << 20}", text))
+    done = run_command("estimate", "--machine", tmp_path / "tiny.machine", *program("gpt", "--device", "cuda"))
+    assert done.returncode == 0 and "DOES NOT FIT" in done.stdout and "the whole card" in done.stdout
+
+
+@needs_cuda
+def test_estimate_of_a_program_that_fails_shows_its_last_lines(tmp_path):
+    done = run_command(
+        "estimate", "--machine", CARD, "--", sys.executable, "-c", "import torch; raise ValueError('no data')"
+    )
+    assert done.returncode == 1
+    assert "no estimate: the program ended with exit code 1" in done.stderr and "ValueError: no data" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "words, said",
+    [
+        (("trace", "--device", "cuda", "-o", "a", "--", "true"), "write --machine CARD"),
+        (("trace", "--machine", CARD, "-o", "a", "--", "true"), "write --device cuda, too"),
+        (("run", "--emulate", "tpu", "--", "true"), "'tpu' is no machine"),
+        (("run", "--emulate", "9xh100-80g", "--", "true"), "1 to 8 cards"),
+        (("estimate", "--machine", CARD), "no program"),
+        (("trace", "--dry", "--budget", "1GiB", "-o", "a", *program("gpt")), "a dry run has no budget"),
+    ],
+)
+def test_wrong_usage_is_one_line(words, said, tmp_path):
+    done = run_command(*words, cwd=tmp_path)
+    assert done.returncode == 2 and done.stderr.count("\n") == 1 and said in done.stderr
