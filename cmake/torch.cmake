@@ -43,3 +43,4 @@ target_link_libraries(tensorpager_session PUBLIC tensorpager_dry PRIVATE nlohman
 target_link_libraries(tensorpager_memory PUBLIC torch_cpu)
 target_link_libraries(tensorpager_intercept PUBLIC torch_cpu)
 target_precompile_headers(tensorpager_intercept PRIVATE src/tensorpager/intercept/torch_headers.h)
+target_precompile_headers(tensorpager_dry REUSE_FROM tensorpager_intercept)

@@ -22,6 +22,6 @@ def watch(core) -> None:
 
 
 def report(core) -> dict:
-    """What the emulated card did; empty where there is none."""
+    """What the emulated card did; empty if there is no such card."""
     text = core.emulation_report()
     return json.loads(text) if text else {}

@@ -1,4 +1,4 @@
-"""Says where steps end, for whoever looks for the windows of what is recorded, and what an optimizer's storages are for."""
+"""Tells the recording where steps end, and what an optimizer's storages are for."""
 
 from __future__ import annotations
 

@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -16,6 +17,7 @@ LIBRARIES = Path(
 FAKE_CARD = LIBRARIES / "libtensorpager_fake_cuda.so"
 EMULATION = LIBRARIES / "libtensorpager_emulation.so"
 DRIVER = LIBRARIES / "fake_cuda" / "libcuda.so.1"
+TORCH = tuple(int(part) for part in version("torch").split(".")[:2])
 CARD = "name=h100-80g devices={devices} compute=9.0 multiprocessors=132 memory=85520809984"
 
 

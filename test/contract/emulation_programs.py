@@ -95,6 +95,36 @@ def encoder_with_attention_dropout():
 
 
 @device_only
+def encoder_in_evaluation_with_a_padding_mask():
+    torch.manual_seed(3)
+    layer = torch.nn.TransformerEncoderLayer(32, 4, 64, dropout=0.0, batch_first=True)
+    encoder = torch.nn.TransformerEncoder(layer, 2).cuda().eval()
+    words, padding = torch.randn(3, 7, 32), torch.arange(7) >= torch.tensor([[7], [4], [5]])
+    with torch.no_grad():
+        out = encoder(words.cuda(), src_key_padding_mask=padding.cuda())
+        on_cpu = encoder.cpu()(words, src_key_padding_mask=padding)
+    keep = ~padding
+    assert torch.allclose(out.cpu()[keep], on_cpu[keep], atol=1e-5)
+    return digest(out)
+
+
+@device_only
+def synchronized_batch_norm_over_gloo():
+    import torch.distributed
+
+    store = torch.distributed.HashStore()
+    torch.distributed.init_process_group("gloo", store=store, rank=0, world_size=1)
+    try:
+        torch.manual_seed(3)
+        model = torch.nn.SyncBatchNorm.convert_sync_batchnorm(torch.nn.BatchNorm1d(16)).cuda()
+        x = torch.randn(8, 16, device="cuda", requires_grad=True)
+        model(x).square().sum().backward()
+        return digest(x.grad, model.running_mean)
+    finally:
+        torch.distributed.destroy_process_group()
+
+
+@device_only
 def flash_attention_with_dropout():
     heads = [torch.randn(2, 4, 16, 32, device="cuda", dtype=torch.bfloat16, requires_grad=True) for _ in range(3)]
     y = F.scaled_dot_product_attention(*heads, dropout_p=0.2, is_causal=True)
@@ -327,13 +357,16 @@ def two_devices(emulation):
 
 
 def memory(emulation):
-    """Bytes that the first matrix product of a stream takes from the allocator, and the second."""
+    """Bytes that the first matrix product of a stream takes from the allocator beyond its result, and the second:
+    at most, and for good."""
     x = torch.ones(128, 128, device="cuda")
-    used, taken = torch.cuda.memory_allocated(), []
+    used, most, kept = torch.cuda.memory_allocated(), [], []
     for _ in range(2):
+        torch.cuda.reset_peak_memory_stats()
         x @ x
-        taken.append(torch.cuda.memory_allocated() - used)
-    return taken
+        most.append(torch.cuda.max_memory_allocated() - used - x.nbytes)
+        kept.append(torch.cuda.memory_allocated() - used)
+    return {"most": most, "kept": kept}
 
 
 def speed(emulation):

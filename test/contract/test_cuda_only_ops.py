@@ -14,7 +14,7 @@ REFUSED = (
     "_scaled_grouped_mm", "_convert_weight_to_int4pack", "_weight_int4pack_mm", "_mixed_dtypes_linear",
     "_cudnn_attention_", "_fill_mem_eff_dropout_mask_", "_flash_attention_forward.quantized",
     "_scaled_dot_product_flash_attention.quantized", "_conv_depthwise2d.out", "cudnn_batch_norm.out",
-    "cudnn_convolution.out",
+    "cudnn_convolution.out", "_flash_attention_forward_no_dropout_inplace", "_scaled_addmm.out",
 )  # fmt: skip
 
 

@@ -1,7 +1,7 @@
 """The emulated card: programs get the CPU's bits, in every schedule of the card, and what is wrong on a card is wrong on it."""
 
 import pytest
-from emulated import EMULATION, FAKE_CARD, run_emulated
+from emulated import EMULATION, FAKE_CARD, TORCH, run_emulated
 from emulation_programs import DEVICE_ONLY, EITHER_DEVICE
 
 pytestmark = pytest.mark.skipif(
@@ -12,6 +12,7 @@ SCHEDULES = ["threads", "1", "2", "3"]
 MAY_BE_WAITED_FOR = {
     "aten::_ctc_loss",
     "aten::_ctc_loss_backward",
+    "aten::_transformer_encoder_layer_fwd",
     "aten::_unique2",
     "aten::equal",
     "aten::nonzero",
@@ -103,9 +104,10 @@ def test_two_devices_keep_their_tensors_apart():
     assert found["report"]["races"] == 0
 
 
-def test_the_first_product_of_a_stream_takes_the_workspace_of_cublas(special_at_once):
-    megabytes = 32 << 20  # of compute capability 9.0
-    assert special_at_once["memory"] == [megabytes, megabytes]
+def test_a_matrix_product_takes_the_workspace_of_cublas(special_at_once):
+    workspace = 32 << 20  # of compute capability 9.0
+    kept = 0 if TORCH >= (2, 15) else workspace  # from then on each product frees its own, before a stream's stayed
+    assert special_at_once["memory"] == {"most": [workspace, workspace], "kept": [kept, kept]}
 
 
 def test_shape_functions_are_asked_once_for_the_same_arguments(special_at_once):
@@ -116,4 +118,4 @@ def test_shape_functions_are_asked_once_for_the_same_arguments(special_at_once):
 def test_installing_again_changes_nothing(special_at_once):
     found = special_at_once["installation"]
     assert found["again"][0] == found["again"][1] >= found["ops"] > 1100
-    assert len(found["unmapped"]) < 80
+    assert len([op for op in found["unmapped"] if op.startswith("aten::")]) < 50

@@ -31,7 +31,7 @@ void check(const TraceOptions& options, const Program& program) {
 void trace(TraceOptions options, const Program& program) {
   check(options, program);
   options.run.emulate = options.machine;
-  base::write_whole_file(options.run.trace, "");  // what cannot be written is told now, not after hours
+  base::write_whole_file(options.run.trace, "");  // an unwritable file is an error now, not after hours
   start_program(options.run, program);
 }
 
@@ -58,14 +58,15 @@ void add_trace_command(CLI::App& app, const Program& program) {
                    "With --device cuda: the card to emulate, a named machine or a machine file with a card");
   verb->add_option("--class", run.trace_class,
                    "Of which class of windows: 1, the default, is what makes up most of the run, step that of training "
-                   "steps (the default with --dry); the line at exit lists them [TENSORPAGER_TRACE_CLASS]");
+                   "steps (the default with --dry); the line at exit lists them [TENSORPAGER_TRACE_CLASS]")
+      ->check(CLI::PositiveNumber | CLI::IsMember({"step"}));
   verb->add_option("--smallest", run.trace_smallest,
                    "Record storages from this size on; smaller ones count together [16KiB; with --dry all] "
                    "[TENSORPAGER_TRACE_SMALLEST]");
   verb->add_option("--budget", run.budget, "Hard limit on tensor memory of each process [unlimited]");
   add_session_options(*verb, run);
   verb->footer(
-      "Examples:\n  tensorpager trace -o step.trace -- python train.py --batch 64 --steps 5\n"
+      "Example:\n  tensorpager trace -o step.trace -- python train.py --batch 64 --steps 5\n"
       "  tensorpager trace --dry --device cuda --machine h100-80g -o step.trace -- python train.py --batch 1024");
   verb->callback([options, &program] { trace(*options, program); });
 }

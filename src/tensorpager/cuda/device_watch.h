@@ -1,4 +1,4 @@
-// Watches torch's own CUDA allocator and tells of the storages that it gives out. Knows CUDA's runtime and c10 only: a
+// Watches torch's own CUDA allocator and reports the storages that it gives out. Knows CUDA's runtime and c10 only: a
 // card and the emulated one are the same here.
 #pragma once
 
@@ -7,7 +7,7 @@ class DeviceStorages;
 }
 
 extern "C" {
-/// From now on births and deaths are told to `storages`, which must live for ever; once in a process. Initialises CUDA.
+/// From now on births and deaths are reported to `storages`, which must live for ever; once in a process. Initialises CUDA.
 void tensorpager_cuda_watch(tensorpager::intercept::DeviceStorages* storages);
 /// Of device 0, as torch.cuda tells it: {bytes allocated now, the most so far, bytes reserved now, the most so far};
 /// zeros before CUDA is initialised.

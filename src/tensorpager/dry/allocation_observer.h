@@ -17,7 +17,7 @@ class AllocationObserver {
   ~AllocationObserver() = default;
 };
 
-/// Of this thread; null where nobody looks.
+/// This thread's observer; null if there is none.
 extern thread_local AllocationObserver* t_observer;
 
 }  // namespace tensorpager::dry

@@ -11,7 +11,7 @@ namespace tensorpager::dry {
 /// Results, on the device meta, for arguments that are.
 using ShapeFunction = torch::jit::Stack (*)(const torch::jit::Stack& arguments);
 
-/// By an op's name with its overload; null where torch's own meta kernel serves.
+/// By an op's name with its overload; null if torch's own meta kernel serves.
 ShapeFunction find_shape_function(std::string_view name);
 
 // Those of one kind, in files of their own.

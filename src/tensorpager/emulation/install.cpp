@@ -61,10 +61,14 @@ bool never_cudnn_of(const at::Tensor&, const at::Tensor&, const at::Tensor&, con
   return false;
 }
 
+/// So that an encoder's fast path in evaluation stays with padded tensors: nested ones have CUDA kernels of their own.
+bool never_nested(const at::Tensor&, const at::Tensor&) { return false; }
+
 void Installation::install_own() {
   OwnOps own(library_of("aten"));
   own.add("_use_cudnn_ctc_loss", never_cudnn);
   own.add("_use_cudnn_ctc_loss.Tensor", never_cudnn_of);
+  own.add("_nested_tensor_from_mask_left_aligned", never_nested);
   register_dropout(own);
   register_normalization(own);
   register_attention(own);
@@ -83,6 +87,7 @@ void Installation::install(const c10::OperatorName& name) {
   const std::string plain = full.substr(colons + 2);
   const auto op = c10::Dispatcher::singleton().findOp(name);
   if (!op || !op->hasSchema()) return;
+  if (full.starts_with("c10d::")) return;  // host code, which calls ops
   const bool is_aten = full.starts_with("aten::");
   if (!op->hasKernelForDispatchKey(c10::DispatchKey::CUDA) && !(is_aten && is_emulated_whole(plain))) return;
   seen_.insert(full);

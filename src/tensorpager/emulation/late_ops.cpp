@@ -1,11 +1,11 @@
 #include "tensorpager/emulation/late_ops.h"
 
-#include <ATen/cuda/CUDAContext.h>
 #include <c10/core/DeviceGuard.h>
 
 #include <memory>
 #include <utility>
 
+#include "tensorpager/emulation/blas_workspace.h"
 #include "tensorpager/emulation/late_call.h"
 #include "tensorpager/emulation/late_kernels.h"
 #include "tensorpager/emulation/op_traits.h"
@@ -79,7 +79,7 @@ void queue(const c10::OperatorHandle& op, const OpTraits& traits, const Shapes* 
   for (std::size_t i = 0; i < results.size(); ++i) {
     if (traits.result_is[i] == OpTraits::kNone) results[i] = new_result(shapes->results[i]);
   }
-  if (traits.uses_cublas) at::cuda::getCurrentCUDABlasHandle();
+  const BlasWorkspace workspace(traits.uses_cublas);
   Operands with;
   const auto late = std::make_shared<Stack>();
   late->reserve(arguments.size());

@@ -17,7 +17,7 @@ struct Cost {
   base::Bytes page_out, page_in;
 };
 
-/// Nothing where no plan fits into the budget.
+/// Returns nullopt if no plan fits into the budget.
 std::optional<Cost> cost_of(const trace::Trace& trace, const plan::Machine& machine, base::Bytes budget);
 
 /// The smallest budget, to 1/32 of what lies between floor and need, whose plan costs at most `overhead`; the need

@@ -22,8 +22,8 @@ struct Estimate {
   std::string peak_op;
   plan::Nanoseconds compute{0};    // of a step, by the card's roofline
   Cost free;                       // the smallest budget that costs next to nothing
-  std::optional<Cost> half;        // half of the need; nothing where no plan fits
-  std::optional<Cost> whole_card;  // where plain torch does not fit: all that the card has
+  std::optional<Cost> half;        // half of the need; nullopt if no plan fits
+  std::optional<Cost> whole_card;  // all that the card has; only if plain torch does not fit
   std::optional<Cost> asked;
 
   bool fits() const { return reserved + kContext <= card; }

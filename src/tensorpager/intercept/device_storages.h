@@ -1,5 +1,5 @@
 // Storages on an accelerator, where a session records that device's and not the host's: known by their addresses, which
-// whoever watches the device's allocator tells (cuda/). Nothing here pages.
+// the watch of the device's allocator reports (cuda/). Nothing here pages.
 #pragma once
 
 #include <atomic>
@@ -21,7 +21,7 @@ class DeviceStorages {
 
   explicit DeviceStorages(base::Bytes granule) : granule_(granule) {}
 
-  /// Who is told of births, deaths and ops from now on; null: nobody. It must outlive the calls under way.
+  /// The sink of births, deaths and ops from now on; null if nothing is recorded. It must outlive the calls under way.
   void set_sink(base::EventSink* sink) { sink_.store(sink, std::memory_order_release); }
   base::EventSink* sink() const { return sink_.load(std::memory_order_acquire); }
 

@@ -25,7 +25,7 @@ struct Target {
   DeviceStorages* device = nullptr;     // an accelerator's, where they are recorded instead of the host's
   bool active = false;                  // false: calls pass through
 
-  /// Who is told of ops; null: nobody.
+  /// The sink of recorded ops; null if nothing is recorded.
   base::EventSink* sink() const { return device != nullptr ? device->sink() : pager->sink(); }
   BlockFinder finder() const { return {*pager, *space, claimed}; }
 };

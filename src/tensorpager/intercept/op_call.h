@@ -22,17 +22,17 @@ struct OpCall {
   c10::ArrayRef<at::TensorBase> tensors;  // in the order of arguments; lists taken apart, absent ones left out
   c10::ArrayRef<c10::IValue> arguments;   // empty where the op was called unboxed
 
-  /// Null where there is none, or its sizes are not known.
+  /// Returns null if there is none, or its sizes are not known.
   const at::TensorBase* tensor(std::size_t index) const {
     return index < tensors.size() && has_sizes(tensors[index]) ? &tensors[index] : nullptr;
   }
 
-  /// False where the argument is no bool.
+  /// Returns false if the argument is no bool.
   bool flag(std::size_t index) const {
     return index < arguments.size() && arguments[index].isBool() && arguments[index].toBool();
   }
 
-  /// Empty where the argument is no list of numbers.
+  /// Returns an empty list if the argument is no list of numbers.
   std::vector<std::int64_t> numbers(std::size_t index) const {
     if (index >= arguments.size() || !arguments[index].isIntList()) return {};
     return arguments[index].toIntVector();

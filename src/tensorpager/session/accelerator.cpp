@@ -12,7 +12,7 @@
 namespace tensorpager::session {
 namespace {
 
-/// Beside this library. Null where it is not there or cannot be loaded, as without a torch that has CUDA.
+/// Loads a library from the folder of this one. Returns null if it is missing or does not load, as with a torch without CUDA.
 void* load_beside(const char* name) {
   Dl_info self{};
   if (dladdr(reinterpret_cast<void*>(&load_beside), &self) == 0) return nullptr;

@@ -15,12 +15,12 @@ bool is_emulation_wanted();
 /// process. Throws InvalidArgument, with what to install, where this build has none or the runtime was not preloaded.
 void install_emulation();
 /// What the emulated card did, as one JSON object with "max_allocated_bytes" and "max_reserved_bytes" of torch's
-/// allocator; empty where there is no such card.
+/// allocator; empty if there is no such card.
 std::string emulation_report();
 /// The same in a line for people.
 std::string emulation_summary();
 
-/// From now on the storages of torch's CUDA allocator are told to these. Initialises CUDA. Throws InvalidArgument.
+/// From now on the storages of torch's CUDA allocator are reported to these. Initialises CUDA. Throws InvalidArgument.
 void watch_device(intercept::DeviceStorages& storages);
 
 struct DeviceMemory {

@@ -127,7 +127,7 @@ py::object call_pinned(const py::object& function, const py::tuple& arguments,
 
 /// Calls `function` on the main thread, as soon as it runs Python code again, where a dry run has seen enough.
 void on_end_of_program(const py::function& function) {
-  static PyObject* ending = nullptr;  // for ever: whoever ends the program may come late
+  static PyObject* ending = nullptr;  // for ever: the end may be asked for late
   ending = py::object(function).release().ptr();
   Session::get().set_end_of_program([] {
     Py_AddPendingCall(

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "tensorpager/base/config.h"
 #include "tensorpager/trace/trace_io.h"
 
 namespace tensorpager::trace {
@@ -10,6 +11,9 @@ namespace {
 
 /// Medians of more would not be better.
 constexpr std::size_t kMostTimes = 9;
+
+/// Windows whose storages differ by less are of one size to people.
+constexpr base::Bytes kSameBytes = base::kMinPagedBytes;
 
 /// All of a trace that makes its class.
 std::string class_key(Trace trace) {
@@ -60,17 +64,25 @@ std::optional<std::size_t> find_step(const std::vector<WindowClass>& classes, co
   struct Rank {
     bool optimizer, backward, repeats;
     std::size_t ops;
-    base::Bytes bytes;
+    std::uint64_t bytes;  // of all storages, in units within which the later window is the better one
+    std::size_t begin;
 
     auto operator<=>(const Rank&) const = default;
   };
   const auto rank = [&](const WindowClass& one) {
-    Rank found{.optimizer = false, .backward = false, .repeats = one.windows.size() > 1, .ops = one.ops(), .bytes = {}};
+    Rank found{.optimizer = false,
+               .backward = false,
+               .repeats = one.windows.size() > 1,
+               .ops = one.ops(),
+               .bytes = 0,
+               .begin = one.windows.back().begin};
     for (std::size_t i = one.windows.back().begin; i < one.windows.back().end; ++i) {
       found.optimizer |= stream.ops[i].optimizer_step != 0;
       found.backward |= stream.ops[i].facts.backward;
     }
-    for (const Storage& storage : one.trace.storages) found.bytes += storage.bytes;
+    base::Bytes bytes;
+    for (const Storage& storage : one.trace.storages) bytes += storage.bytes;
+    found.bytes = bytes.count() / kSameBytes.count();
     return found;
   };
   std::optional<std::size_t> best;

@@ -22,8 +22,8 @@ struct WindowClass {
 std::vector<WindowClass> classify_windows(const Stream& stream);
 
 /// The class of the program's training steps: of those in which an optimizer steps, or else in which the autograd
-/// engine runs, the one that makes up most of the stream, and first one that comes twice. Nothing where there is none.
-/// A loader's loop may be most of the ops.
+/// engine runs, the one that makes up most of the stream, and first one that comes twice; of the same, the one with the
+/// largest storages, or the last. Returns nullopt if there is none. A loader's loop may be most of the ops.
 std::optional<std::size_t> find_step(const std::vector<WindowClass>& classes, const Stream& stream);
 
 }  // namespace tensorpager::trace
