@@ -59,6 +59,18 @@ TEST(Composition, PartsAddUpToTheNeed) {
             liveness.need());
 }
 
+// Adam over lists of tensors makes as many bytes as there are parameters, for a moment.
+TEST(Composition, WhatTheOptimizerMakesIsTemporary) {
+  trace::Trace trace = step();
+  trace.storages.push_back({.bytes = 64_MiB});
+  trace.ops[3].births = {StorageId{7}};
+  trace.ops[3].deaths.push_back(StorageId{7});
+  const Composition parts = composition_at_peak(trace, plan::Liveness(trace));
+  EXPECT_EQ(parts.op, 3u);
+  EXPECT_EQ(parts.temporaries, 64_MiB);
+  EXPECT_EQ(parts.activations, 0_B);
+}
+
 TEST(Composition, NameGivenByTheRecordingComesFirst) {
   trace::Trace trace = step();
   trace.storages[trace::index(kInput)].name = "parameter";  // a frozen weight of an optimizer's

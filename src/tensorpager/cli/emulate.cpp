@@ -1,9 +1,11 @@
 #include "tensorpager/cli/emulate.h"
 
+#include <algorithm>
 #include <cctype>
 #include <cstdlib>
 #include <filesystem>
 
+#include "tensorpager/base/bytes.h"
 #include "tensorpager/base/errors.h"
 #include "tensorpager/cli/python_package.h"
 #include "tensorpager/plan/machine_io.h"
@@ -12,6 +14,7 @@ namespace tensorpager::cli {
 namespace {
 
 constexpr unsigned kMostDevices = 8;
+constexpr base::Bytes kAmple{std::uint64_t{1} << 40};
 
 /// `2xh100-80g`: 2 and h100-80g.
 struct Cards {
@@ -41,7 +44,7 @@ void add_preload(const std::string& library) {
   setenv("LD_PRELOAD", is_alone ? library.c_str() : (inherited + (":" + library)).c_str(), 1);
 }
 
-void export_emulation(const std::string& card, const std::string& schedule) {
+void export_emulation(const std::string& card, const std::string& schedule, CardMemory memory) {
   const Cards cards = parse(card);
   const plan::Machine machine = plan::find_machine(cards.machine);
   if (!machine.card)
@@ -58,13 +61,15 @@ void export_emulation(const std::string& card, const std::string& schedule) {
   add_preload(runtime);
   add_preload(libraries / "fake_cuda" / "libcuda.so.1");
   setenv("TENSORPAGER_EMULATE", card.c_str(), 1);
-  setenv("TENSORPAGER_CARD",
-         ("name=" + std::filesystem::path(cards.machine).filename().string() +
-          " devices=" + std::to_string(cards.number) + " compute=" + std::to_string(machine.card->major) + "." +
-          std::to_string(machine.card->minor) + " multiprocessors=" + std::to_string(machine.card->multiprocessors) +
-          " memory=" + std::to_string(machine.card->memory.count()))
-             .c_str(),
-         1);
+  setenv(
+      "TENSORPAGER_CARD",
+      ("name=" + std::filesystem::path(cards.machine).filename().string() + " devices=" + std::to_string(cards.number) +
+       " compute=" + std::to_string(machine.card->major) + "." + std::to_string(machine.card->minor) +
+       " multiprocessors=" + std::to_string(machine.card->multiprocessors) + " memory=" +
+       std::to_string(
+           (memory == CardMemory::kAmple ? std::max(kAmple, machine.card->memory) : machine.card->memory).count()))
+          .c_str(),
+      1);
   if (!schedule.empty()) setenv("TENSORPAGER_EMULATE_SEED", schedule.c_str(), 1);
 }
 

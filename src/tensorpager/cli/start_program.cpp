@@ -132,7 +132,9 @@ void start_program(const RunOptions& options, const Program& program) {
   std::string path = (python_package() / "hook").string();
   if (inherited != nullptr && *inherited != '\0') path += std::string(":") + inherited;
   export_option("PYTHONPATH", path);
-  if (is_set("TENSORPAGER_EMULATE")) export_emulation(std::getenv("TENSORPAGER_EMULATE"), options.schedule);
+  if (is_set("TENSORPAGER_EMULATE"))
+    export_emulation(std::getenv("TENSORPAGER_EMULATE"), options.schedule,
+                     options.dry ? CardMemory::kAmple : CardMemory::kOfTheCard);
   preload(config.quiet);
   unsetenv("TENSORPAGER_OWNER");
   unsetenv("TENSORPAGER_OWNER_RANK");

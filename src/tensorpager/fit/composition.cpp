@@ -11,6 +11,7 @@ struct Uses {
   bool by_others = false;
   bool written_by_optimizer = false;
   bool made_in_backward = false;
+  bool made_in_optimizer = false;
 };
 
 std::vector<Uses> uses_of(const trace::Trace& trace) {
@@ -26,12 +27,14 @@ std::vector<Uses> uses_of(const trace::Trace& trace) {
     for (const trace::StorageId id : op.births) {
       note(id, false);
       uses[trace::index(id)].made_in_backward = op.backward;
+      uses[trace::index(id)].made_in_optimizer = op.optimizer;
     }
   }
   return uses;
 }
 
 base::Bytes& part_of(Composition& all, const trace::Storage& storage, const Uses& uses) {
+  if (!storage.entry && uses.made_in_optimizer) return all.temporaries;
   if (storage.name == "parameter") return all.parameters;
   if (storage.name == "gradient") return all.gradients;
   if (storage.name == "optimizer") return all.optimizer_state;
@@ -63,7 +66,7 @@ Composition composition_at_peak(const trace::Trace& trace, const plan::Liveness&
     listed += charged;
   }
   // Small storages are counted at their most, wherever that is.
-  all.temporaries = liveness.need() > listed ? liveness.need() - listed : base::Bytes(0);
+  if (liveness.need() > listed) all.temporaries += liveness.need() - listed;
   return all;
 }
 

@@ -19,7 +19,7 @@ struct Composition {
   base::Bytes backward;         // made in the backward pass, and no gradient of a parameter
   base::Bytes workspaces;       // alive between steps and used by no op: cuBLAS's among them
   base::Bytes others;           // alive between steps: buffers, frozen weights, inputs
-  base::Bytes temporaries;      // of the op's own kernel, and what is too small to be listed
+  base::Bytes temporaries;      // of the op's own kernel, of the optimizer, and what is too small to be listed
   std::uint32_t op = 0;         // where that is
 };
 
