@@ -187,7 +187,9 @@ def cards_table(estimates):
         fits = "yes" if found["fits"] else "NO"
         rows.append((card, size(found["need_bytes"]), size(found["max_reserved_bytes"]), fits, cost))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows)
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+    )
 
 
 def picture(unbudgeted, stats, caption):
