@@ -1,6 +1,5 @@
-// How the skipper learns what a kernel allocates inside: whoever knows the storages that are recorded tells the
-// observer of the calling thread of each, with the bytes that it is charged. No more than a test of one pointer where
-// none is set.
+// How the skipper learns what a kernel allocates inside: the recording of storages reports each birth and death to the
+// observer of the thread. It costs a test of one pointer if there is none.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +9,8 @@ namespace tensorpager::dry {
 class AllocationObserver {
  public:
   /// `name` differs from those of all other storages that are alive; it need not be an address.
-  virtual void allocated(const void* name, std::size_t charged) noexcept = 0;
+  /// `size`: bytes as asked for; `charged`: rounded up to the granule.
+  virtual void allocated(const void* name, std::size_t size, std::size_t charged) noexcept = 0;
   virtual void freed(const void* name) noexcept = 0;
 
  protected:

@@ -18,8 +18,6 @@ namespace {
 constexpr double kFlopsPerSecond = 30e9;
 constexpr double kBytesPerSecond = 4e9;
 
-constexpr std::size_t kPage = 4096;  // storages are charged in whole ones
-
 /// What this thread allocates and frees while it lives. The innermost is told.
 class Noted final : public AllocationObserver {
  public:
@@ -28,14 +26,14 @@ class Noted final : public AllocationObserver {
   Noted(const Noted&) = delete;
   Noted& operator=(const Noted&) = delete;
 
-  void allocated(const void* name, std::size_t charged) noexcept override {
-    changes_.push_back({name, charged, Change::Kind::kStays});
+  void allocated(const void* name, std::size_t size, std::size_t charged) noexcept override {
+    changes_.push_back({name, size, charged, Change::Kind::kStays});
   }
   void freed(const void* name) noexcept override {
     for (auto birth = changes_.rbegin(); birth != changes_.rend(); ++birth) {
       if (birth->kind != Change::Kind::kStays || birth->name != name) continue;
       birth->kind = Change::Kind::kBirth;
-      changes_.push_back({name, birth->charged, Change::Kind::kDeath});
+      changes_.push_back({name, birth->size, birth->charged, Change::Kind::kDeath});
       return;
     }
   }
@@ -50,11 +48,11 @@ class Noted final : public AllocationObserver {
     }
     return most;
   }
-  /// What is still there, in the order in which it was made.
+  /// Sizes of what is still there, in the order in which it was made.
   std::vector<std::size_t> staying() const {
     std::vector<std::size_t> sizes;
     for (const Change& change : changes_)
-      if (change.kind == Change::Kind::kStays) sizes.push_back(change.charged);
+      if (change.kind == Change::Kind::kStays) sizes.push_back(change.size);
     return sizes;
   }
 
@@ -62,7 +60,7 @@ class Noted final : public AllocationObserver {
   struct Change {
     enum class Kind : std::uint8_t { kStays, kBirth, kDeath };  // a birth that no death follows; one that is; a death
     const void* name;
-    std::size_t charged;
+    std::size_t size, charged;
     Kind kind;
   };
 
@@ -73,12 +71,9 @@ class Noted final : public AllocationObserver {
 /// Results are made in the order of storages of their sizes; those of one size are alike.
 void order_as_made(const Noted& noted, Outcome& outcome) {
   std::vector<std::uint32_t> left = std::exchange(outcome.made_in_order, {});
-  for (const std::size_t charged : noted.staying()) {
-    const auto has_its_size = [&](std::uint32_t place) {
-      const std::size_t bytes = outcome.tensors[place].storage_bytes;
-      return bytes <= charged && charged - bytes < kPage;
-    };
-    const auto found = std::ranges::find_if(left, has_its_size);
+  for (const std::size_t size : noted.staying()) {
+    const auto found =
+        std::ranges::find_if(left, [&](std::uint32_t place) { return outcome.tensors[place].storage_bytes == size; });
     if (found == left.end()) continue;
     outcome.made_in_order.push_back(*found);
     left.erase(found);

@@ -16,7 +16,8 @@ class FirstRuns {
   explicit FirstRuns(const Options& options) : options_(options) {}
 
   /// Runs the kernel if it is small enough and its arguments' values do not stop it; then the call's stack holds the
-  /// results, and `outcome` tells of the kernel. Returns false if it does not; then nothing was changed but maybe values of what it writes.
+  /// results, and `outcome` tells of the kernel. Returns false if it does not; then nothing was changed but maybe
+  /// values of what it writes.
   bool run(const Call& call, std::size_t argument_bytes, Outcome& outcome);
 
   std::uint64_t count() const { return count_.load(std::memory_order_relaxed); }

@@ -6,7 +6,8 @@
 
 namespace tensorpager::dry {
 
-/// Describes what `call` would give. Returns false if that is not known: no shape function, sizes that depend on values.
+/// Describes what `call` would give. Returns false if that is not known: no shape function, sizes that depend on
+/// values.
 bool describe_by_shapes(const Call& call, Outcome& outcome);
 
 /// How often a shape function was asked.

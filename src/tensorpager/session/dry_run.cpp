@@ -39,7 +39,8 @@ base::EventSink::Ticket DryRun::op_begins(const base::OpFacts& facts, std::span<
 }
 
 void DryRun::block_born(Ticket op, const base::NewBlock& block) noexcept {
-  if (dry::t_observer != nullptr) dry::t_observer->allocated(known_as(block.number), block.charged.count());
+  if (dry::t_observer != nullptr)
+    dry::t_observer->allocated(known_as(block.number), block.size.count(), block.charged.count());
   recorder_.block_born(op, block);
 }
 
