@@ -23,6 +23,19 @@ print([tensor.mean().item() for tensor in tensors] == [*range(16)])
 """
 
 
+HAS_CUDA = (Path(torch.__file__).parent / "lib" / "libtorch_cuda.so").exists()
+CUDA_PROGRAM = """\
+import torch
+model = torch.nn.Linear(512, 512).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for step in range(8):
+    model(torch.randn(64, 512, device="cuda")).square().mean().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+print("trained")
+"""
+
+
 class Environment:
     """A virtual environment; `torch` says whether it finds the torch of this one."""
 
@@ -72,6 +85,19 @@ def test_installed_command_runs_a_program_under_a_budget(installed, tmp_path):
     assert stats["page_outs"] > 0 and stats["peak_bytes"] <= 4 << 20 < stats["need_bytes"]
 
 
+@pytest.mark.skipif(not HAS_CUDA, reason="this torch has no CUDA, so there is no emulated card")
+def test_installed_command_emulates_a_card_and_estimates_for_one(installed, tmp_path):
+    (tmp_path / "program.py").write_text(CUDA_PROGRAM)
+    program = ["--", "python", tmp_path / "program.py"]
+    done = installed.run("tensorpager", "run", "--emulate", "h100-80g", *program, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "trained\n"), done.stderr
+    assert "tensorpager: emulated h100-80g: " in done.stderr and ", 0 races\n" in done.stderr
+    found = json.loads(
+        installed.run("tensorpager", "estimate", "--json", "--machine", "h100-80g", *program, cwd=tmp_path).stdout
+    )
+    assert found["fits"] and found["parameter_bytes"] >= 1 << 20
+
+
 def test_installed_doctor_finds_the_environments_python_and_torch(installed, tmp_path):
     report = json.loads(installed.run("tensorpager", "doctor", "--json", cwd=tmp_path).stdout)
     found = {check["name"]: check["found"] for check in report["checks"]}
@@ -99,6 +125,9 @@ def test_wheel_without_build_isolation_holds_the_package_and_the_command_and_not
     expected |= {f"tensorpager/include/tensorpager/{name}.h" for name in ("tensorpager", "pager/statistics")}
     expected |= {f"tensorpager/cmake/Tensorpager{name}.cmake" for name in ("Config", "ConfigVersion", "Targets")}
     expected |= {f"tensorpager/lib/libtensorpager{name}.so" for name in ("", "_preload")}
+    if HAS_CUDA:
+        expected |= {f"tensorpager/lib/libtensorpager_{name}.so" for name in ("cuda", "emulation", "fake_cuda")}
+        expected |= {"tensorpager/lib/fake_cuda/libcuda.so.1"}
     expected |= {"tensorpager/_core.so", "tensorpager/_build_info.py"}
     by_build_type = {name for name in ours if name.startswith("tensorpager/cmake/TensorpagerTargets-")}
     command = {name for name in ours if name.endswith(".data/scripts/tensorpager")}
