@@ -2,12 +2,16 @@
 
 import json
 import re
+import shutil
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from emulated import TORCH
-from launch import run_command
+from launch import environment, run_command
+
+import tensorpager
 
 ROOT = Path(__file__).parents[2]
 PROGRAMS = ROOT / "test" / "programs"
@@ -157,6 +161,20 @@ def test_estimate_says_how_much_a_program_needs_that_does_not_fit(tmp_path):
     assert done.returncode == 0 and "the whole card" in done.stdout
     reserved = next(line for line in done.stdout.splitlines() if "reserved" in line)
     assert "of 64.0 MiB on the card" in reserved and reserved.endswith("DOES NOT FIT")
+
+
+def test_build_for_a_torch_without_cuda_says_what_to_install(tmp_path):
+    """What such a build installs, which lacks these libraries."""
+    package = Path(tensorpager.__file__).parent
+    copied = tmp_path / package.relative_to(sys.prefix)
+    without = ("*_cuda.so", "*_emulation.so", "fake_cuda")
+    shutil.copytree(package, copied, ignore=shutil.ignore_patterns(*without), symlinks=True)
+    (tmp_path / "bin").mkdir()
+    command = shutil.copy(Path(sys.executable).with_name("tensorpager"), tmp_path / "bin")
+    for verb in (("run", "--emulate", CARD), ("trace", "--device", "cuda", "--machine", CARD, "-o", tmp_path / "a")):
+        done = subprocess.run([command, *verb, "--", "true"], capture_output=True, text=True, env=environment())
+        assert done.returncode == 2 and done.stderr.count("\n") == 1
+        assert "this build has no emulated card" in done.stderr and "pip install torch" in done.stderr
 
 
 @needs_cuda
