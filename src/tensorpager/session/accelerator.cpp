@@ -12,7 +12,8 @@
 namespace tensorpager::session {
 namespace {
 
-/// Loads a library from the folder of this one. Returns null if it is missing or does not load, as with a torch without CUDA.
+/// Loads a library from the folder of this one. Returns null if it is missing or does not load, as with a torch without
+/// CUDA.
 void* load_beside(const char* name) {
   Dl_info self{};
   if (dladdr(reinterpret_cast<void*>(&load_beside), &self) == 0) return nullptr;
