@@ -78,7 +78,8 @@ bool g_told = false;
 
 void say_not_paged(const char* why) {
   g_told = true;
-  fprintf(stderr, "tensorpager: %s is not paged: %s\n", program_invocation_name, why);
+  const char* const what = is_set("TENSORPAGER_EMULATE") ? "does not have the emulated card" : "is not paged";
+  fprintf(stderr, "tensorpager: %s %s: %s\n", program_invocation_name, what, why);
 }
 
 /// Patch releases of torch, and its builds with and without CUDA, share the layouts that ours is compiled with.
