@@ -21,7 +21,7 @@ def activate() -> None:
     from tensorpager import _session
 
     try:
-        if os.environ.get("TENSORPAGER_EMULATE"):
+        if _accelerator.is_emulated():
             _session._core().install_emulation()
         if not os.environ.get("TENSORPAGER_BUDGET"):
             atexit.register(_finish_emulation, os.getpid())

@@ -16,7 +16,7 @@ class FailureInjection {
   void fail(const std::string& call, std::uint64_t nth);
   /// "cudaMalloc:3,cudaMemcpyAsync:10". Throws InvalidArgument.
   void fail_all(std::string_view text);
-  /// Counts a call. Costs nothing where no failure is wanted.
+  /// Counts a call. Costs nothing if no failure is asked for.
   bool must_fail(const char* call);
 
  private:

@@ -178,10 +178,6 @@ PYBIND11_MODULE(_core, module) {
   module.def("watch_device", [] {
     if (auto* const storages = Session::get().device_storages()) tensorpager::session::watch_device(*storages);
   });
-  module.def("device_memory", [] {
-    const auto memory = tensorpager::session::device_memory();
-    return std::pair(memory.most_allocated, memory.most_reserved);
-  });
   module.def("dry_report", &tensorpager::dry::report);
   module.def("on_end_of_program", &on_end_of_program);
   module.def("page_out_all", [] {
