@@ -27,6 +27,20 @@ TEST_F(AdvancingTest, PageInsGoOnWhenThePageOutIsDoneThatTheyWaitFor) {
   EXPECT_TRUE(is_filled(in, 2));
 }
 
+TEST_F(AdvancingTest, PageInsThatAreQueuedDoNotComeAfterAllIsPagedOut) {
+  start_following(room_for(1));
+  Block& out = make(kBlock, 1);
+  Block& in = make(kBlock, 2);  // `out` leaves for it
+  run_op(&out);
+  script_.at_end = {
+      {Kind::kPageOut, &out}, {.kind = Kind::kAwaitQueued, .block = &out, .number = out.number}, {Kind::kPageIn, &in}};
+  run_op(&out);  // the copy takes 5 ms
+  pager_.page_out_all();
+  run_op();  // submits what is queued
+  EXPECT_EQ(counts().resident_bytes, 0u);
+  EXPECT_TRUE(holds(in, 2));
+}
+
 TEST_F(AdvancingTest, APageInThatNoOpHasUsedEndsWhereThePlanPagesOut) {
   start(room_for(2));  // a tier without threads: only who needs a block puts it into its place
   pager_.follow(&script_);

@@ -165,7 +165,7 @@ class Pager {
   void unpin_export(Block& block) noexcept;
 
   // --- all of it
-  /// Pages out every block that is not pinned (tests).
+  /// Pages out every block that is not pinned, and cancels the page-ins that a plan has queued (tests).
   void page_out_all();
   Statistics statistics();
   std::vector<Curve::Point> curve();

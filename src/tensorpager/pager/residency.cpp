@@ -244,6 +244,7 @@ Bytes Pager::pinned_now() const {
 
 void Pager::page_out_all() {
   const Lock lock(*this);
+  page_ins_.clear();
   while (!arriving_.empty()) abandon(*arriving_.back().block);
   std::vector<Block*> resident;
   for (std::size_t i = 0; i < policy_->size(); ++i) resident.push_back(policy_->at(i));
