@@ -69,7 +69,7 @@ void set_level(const std::string& level) {
     all->fallback(torch::CppFunction::makeFromBoxedFunction<&intercept::run_boxed>());
   if (level == "fallthrough" || level == "unboxed") {
     aten = library("aten");
-    intercept::register_fallthroughs(*aten);
+    intercept::register_fallthroughs(*aten, c10::DispatchKey::CPU);
     if (level == "unboxed") intercept::register_hot_ops(*aten);
   }
   intercept::set_active(true);
