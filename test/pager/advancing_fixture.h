@@ -24,7 +24,7 @@ class Script final : public ActionSource {
  public:
   bool begin_op(const plan::OpSignature&, std::span<Block* const>, std::vector<Action>& actions) override {
     actions = std::exchange(at_begin, {});
-    return true;
+    return expects;
   }
   void end_op(std::vector<Action>& actions) override {
     if (at_end_first) std::exchange(at_end_first, nullptr)();
@@ -48,6 +48,7 @@ class Script final : public ActionSource {
   std::uint64_t misses() const override { return 0; }
 
   std::vector<Action> at_begin, at_end;  // of the next op
+  bool expects = true;                   // the next op
   std::function<void()> at_end_first;    // with the pager's lock held
   std::optional<base::Bytes> planned;
   std::unordered_map<const Block*, std::uint64_t> next_uses;
@@ -81,6 +82,7 @@ class SlowToWrite final : public transfer::Engine {
     return ram_->submit_page_in(slot, at, to);
   }
   void wait(transfer::Ticket ticket) override { ram_->wait(ticket); }
+  bool may_fail_late() const override { return true; }
   void after_fork(bool in_child) override { ram_->after_fork(in_child); }
   base::Bytes reserved() const override { return ram_->reserved(); }
   std::string name() const override { return "slow to write"; }

@@ -40,6 +40,7 @@ class FailingEngine final : public transfer::Engine {
   void wait(transfer::Ticket ticket) override {
     if (ticket.number == kFailed) throw IoError("pwrite", "the tier", Bytes(0), EIO);
   }
+  bool may_fail_late() const override { return true; }
   void after_fork(bool in_child) override { ram_->after_fork(in_child); }
   Bytes reserved() const override { return ram_->reserved(); }
   std::string name() const override { return "failing"; }

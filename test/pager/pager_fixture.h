@@ -133,6 +133,7 @@ class SlowEngine final : public transfer::Engine {
     return ram_->submit_page_in(slot, at, to);
   }
   void wait(transfer::Ticket ticket) override { ram_->wait(ticket); }
+  bool may_fail_late() const override { return true; }
   void after_fork(bool in_child) override { ram_->after_fork(in_child); }
   base::Bytes reserved() const override { return ram_->reserved(); }
   std::string name() const override { return "slow"; }

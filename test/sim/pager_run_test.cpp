@@ -133,11 +133,13 @@ TEST(PagerRun, FindsItsWayBackToThePlansOfTwoClassesThatAlternate) {
     const Plan& plan_of_train = classes->plans[0];
     const Plan& plan_of_evaluate = classes->plans[1];
     const std::vector<PagerRun::Class> both = {{train, plan_of_train}, {evaluate, plan_of_evaluate}};
-    // A plan promises times for a window after itself. After another class less of a page-out may be under way.
+    // A plan promises times for a window after itself. After another class other page-outs are under way when it
+    // begins: less is to be waited for, or more, where a place is taken that the other class's window is still copied
+    // from.
     const std::array<Nanoseconds, 2> undisturbed = steps_in_turn(both, machine);
     for (std::size_t i = 0; i < 2; ++i) {
       const Nanoseconds promised = both[i].plan.predicted.step;
-      EXPECT_LE(undisturbed[i], promised);
+      EXPECT_LE(undisturbed[i], promised + promised / 50);
       EXPECT_GE(undisturbed[i], promised - promised / 200);
     }
     PagerRun run(both, machine);

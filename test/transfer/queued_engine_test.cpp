@@ -39,6 +39,7 @@ class GuestEngine final : public Engine {
     return ram_->submit_page_in(slot, at, to);
   }
   void wait(Ticket ticket) override { ram_->wait(ticket); }
+  bool may_fail_late() const override { return true; }
   void after_fork(bool in_child) override { ram_->after_fork(in_child); }
   Bytes reserved() const override { return ram_->reserved(); }
   std::string name() const override { return "guest"; }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "tensorpager/base/errors.h"
 
@@ -32,9 +33,10 @@ bool can_leave(const Block* block) { return block != nullptr && !block->is_absen
 
 }  // namespace
 
-RebindingBinding::RebindingBinding(arena::AddressSpace& space, Holders& holders)
+RebindingBinding::RebindingBinding(arena::AddressSpace& space, Holders& holders, PlaceReuse reuse)
     : space_(space),
       holders_(holders),
+      reuse_(reuse),
       range_(base::round_up(base::physical_memory() + base::physical_memory(), kOpenStep)),
       base_(space.take(range_)),
       is_open_(range_.count() / kOpenStep.count()) {}
@@ -69,8 +71,7 @@ arena::Region::Cost RebindingBinding::cost(std::uint64_t now) const {
   };
 }
 
-/// Nothing where it reaches beyond the arena.
-std::optional<std::uint64_t> RebindingBinding::place_in_arena(const pager::PlannedPlace& place) const {
+std::optional<std::uint64_t> RebindingBinding::offset_of(const pager::PlannedPlace& place) const {
   const std::uint64_t end = place.offset + place.bytes.count();
   return end <= region_.limit().count() ? std::optional(region_.limit().count() - end) : std::nullopt;
 }
@@ -86,13 +87,13 @@ std::optional<std::vector<Block*>> RebindingBinding::in_the_way_at(std::uint64_t
 }
 
 bool RebindingBinding::can_clear(const pager::PlannedPlace& place) const {
-  const auto offset = place_in_arena(place);
+  const auto offset = offset_of(place);
   return offset && in_the_way_at(*offset, place.bytes);
 }
 
 std::optional<std::vector<Block*>> RebindingBinding::in_the_way(const pager::Wanted& wanted, std::uint64_t now) {
   // Where something that cannot leave is in the way it goes elsewhere, as a block that no plan knows.
-  if (const auto at = wanted.at ? place_in_arena({*wanted.at, wanted.bytes}) : std::nullopt) {
+  if (const auto at = wanted.at ? offset_of(pager::PlannedPlace{*wanted.at, wanted.bytes}) : std::nullopt) {
     if (auto blocks = in_the_way_at(*at, wanted.bytes)) {
       next_place_ = *at;
       return blocks;
@@ -170,7 +171,7 @@ void RebindingBinding::slide(Block& block, const arena::Region::Slide& slide) {
 }
 
 bool RebindingBinding::move_to(Block& block, const pager::PlannedPlace& place) {
-  const auto to = place_in_arena(place);
+  const auto to = offset_of(place);
   const auto from = static_cast<std::uint64_t>(block.data - base_);
   if (!to || *to == from) return true;
   const auto in_the_way = region_.pieces_in(*to, place.bytes);
@@ -226,12 +227,18 @@ pager::Relocation RebindingBinding::begin_unbind(Block& block) {
   holders_.set_data(block, nullptr);
   if (poison_) {
     protect(block.data, block.charged, PROT_READ | PROT_WRITE);
-    std::memset(block.data, kPoison, block.charged.count());
+    if (!block.copying) std::memset(block.data, kPoison, block.charged.count());
   }
   space_.set_owner(block.data, nullptr);
   give_back(block.data);
   block.data = nullptr;
   return {.way = pager::Relocation::Way::kOut};
+}
+
+void RebindingBinding::leave_place_to(Block& old, Block& block) {
+  holders_.set_data(block, nullptr);
+  space_.set_owner(block.data, nullptr);
+  old.data = std::exchange(block.data, nullptr);
 }
 
 std::vector<Piece> RebindingBinding::stage(Block& block, Bytes) { return {{take_place(block.charged), block.charged}}; }

@@ -32,10 +32,13 @@ class Holders {
   virtual void forget(pager::Block& block) noexcept = 0;
 };
 
+/// Whether a block's place may be given to another while it is still copied from.
+enum class PlaceReuse : std::uint8_t { kAfterCopy, kDuringCopy };
+
 class RebindingBinding final : public pager::Binding {
  public:
-  /// Both must outlive this. Throws IoError where the arena's addresses cannot be had.
-  RebindingBinding(arena::AddressSpace& space, Holders& holders);
+  /// Both must outlive this. Throws IoError if the arena's addresses cannot be had.
+  RebindingBinding(arena::AddressSpace& space, Holders& holders, PlaceReuse reuse = PlaceReuse::kAfterCopy);
 
   base::Bytes charge_for(base::Bytes size) const override { return base::round_up(size, base::kPage); }
   std::byte* acquire(base::Bytes charged, base::Bytes pool_allowance) override;
@@ -55,6 +58,10 @@ class RebindingBinding final : public pager::Binding {
   std::uint64_t system_calls() const override { return system_calls_; }
 
   bool is_placed() const override { return true; }
+  bool passes_places_on() const override { return reuse_ == PlaceReuse::kDuringCopy; }
+  std::uint64_t offset_of(const std::byte* data) const override { return static_cast<std::uint64_t>(data - base_); }
+  std::optional<std::uint64_t> offset_of(const pager::PlannedPlace& place) const override;
+  void leave_place_to(pager::Block& old, pager::Block& block) override;
   std::vector<pager::Block*> set_limit(base::Bytes budget) override;
   std::optional<std::vector<pager::Block*>> in_the_way(const pager::Wanted& wanted, std::uint64_t now) override;
   void keep_for_plans(base::Bytes space) override { planned_ = space; }
@@ -71,7 +78,6 @@ class RebindingBinding final : public pager::Binding {
  private:
   pager::Block* block_at(std::uint64_t offset) const;
   arena::Region::Cost cost(std::uint64_t now) const;
-  std::optional<std::uint64_t> place_in_arena(const pager::PlannedPlace& place) const;
   std::optional<std::vector<pager::Block*>> in_the_way_at(std::uint64_t offset, base::Bytes bytes) const;
   std::optional<std::vector<pager::Block*>> in_the_way_of_slab(base::Bytes bytes, std::uint64_t end);
   void slide(pager::Block& block, const arena::Region::Slide& slide);
@@ -83,6 +89,7 @@ class RebindingBinding final : public pager::Binding {
 
   arena::AddressSpace& space_;
   Holders& holders_;
+  const PlaceReuse reuse_;
   base::Bytes range_;  // addresses that we hold; the region's limit is at most this
   std::byte* base_;
   std::vector<bool> is_open_;  // accessible, in steps of so many bytes from base_

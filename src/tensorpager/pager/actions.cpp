@@ -3,6 +3,7 @@
 #include <exception>
 #include <memory>
 
+#include "tensorpager/base/clock.h"
 #include "tensorpager/pager/pager.h"
 
 namespace tensorpager::pager {
@@ -20,7 +21,7 @@ void Pager::execute(const Action& action) {
       if (!take_away(block)) return;
       block.is_awaited = is_awaited;
       // The plan takes what is dropped for clean. Where it is not, as a page-out of it was taken back, compute waits.
-      const bool is_to_be_gone = !is_awaited && !binding_.hands_over();
+      const bool is_to_be_gone = !is_awaited && !passes_places_on_;
       if ((!block.copying || is_to_be_gone) && finish(block)) note_left_early(block);
       return;
     }
@@ -37,7 +38,7 @@ void Pager::execute(const Action& action) {
       if (Block* leaving = find_leaving(action.number); leaving != nullptr && !leaving->is_awaited)
         finish(*leaving);
       else if (leaving == nullptr)
-        await_handed_over(action.number);
+        await_copy(passed_on_.newest_copy_of(action.number));
       return;
     case Action::Kind::kPageIn:
       if (is_queued(block)) return;
@@ -76,8 +77,8 @@ void Pager::submit_page_ins(std::size_t must) {
       if (action.kind == Action::Kind::kAwaitQueued) {
         Block* leaving = find_leaving(action.number);
         if (leaving == nullptr) continue;
-        if (binding_.hands_over())
-          hand_over(*leaving);
+        if (passes_places_on_)
+          pass_place_on(*leaving);
         else if (must > 0 || tier_->is_done(leaving->copy))
           finish(*leaving);
         else
@@ -85,7 +86,7 @@ void Pager::submit_page_ins(std::size_t must) {
         continue;
       }
       Block& block = *action.block;
-      if (block.leaving) stay_or_leave_behind(block);
+      if (block.leaving) stay_or_leave_place(block);
       if (block.is_charged()) continue;
       const Wanted wanted{.bytes = block.charged, .keep_whole = {}, .at = action.offset};
       if (!ledger_.fits(block.charged) || !has_place(wanted)) return;
@@ -117,6 +118,9 @@ bool Pager::move(Block& block, std::uint64_t offset) {
   const bool is_free = (word & ~kClean) == 0 && !block.leaving && binding_.is_claimed(block);
   // Threads that pin it from here on wait for the lock.
   if (!is_placed_ || !is_free || !block.word.compare_exchange_strong(word, word | kAbsent)) return true;
+  if (const auto to = binding_.offset_of(PlannedPlace{offset, block.charged});
+      passes_places_on_ && to && *to != binding_.offset_of(block.data))
+    await_copy(passed_on_.newest_copy_from({*to, block.charged}));
   const bool is_there = binding_.move_to(block, {offset, block.charged});
   block.word.fetch_and(~kAbsent, std::memory_order_release);
   return is_there;
@@ -169,66 +173,67 @@ bool Pager::forget_page_ins(const Block& block) noexcept {
          }) > 0;
 }
 
-/// The block's place goes to the page-in that is submitted next, which begins once the copy is done.
-void Pager::hand_over(Block& block) {
+/// Gives the block's place to whoever takes it next, who is ordered behind the copy.
+void Pager::pass_place_on(Block& block) {
   std::uint64_t word = kClean;
   const bool goes = block.copying && (block.departed || block.word.compare_exchange_strong(word, kAbsent));
   if (!goes) {
-    finish(block);  // clean, or pinned meanwhile
+    finish(block);  // it is clean, or was pinned meanwhile
     return;
   }
-  handed_over_ = std::max(handed_over_, block.copy);
-  while (!copies_of_handed_over_.empty() && tier_->is_done(copies_of_handed_over_.front().copy))
-    copies_of_handed_over_.pop_front();
-  copies_of_handed_over_.push_back({block.number, block.copy});
+  passed_on_.remove_copied(*tier_);
+  passed_on_.add(block.number, {binding_.offset_of(block.data), block.charged}, block.copy);
   count_page_out(block);
-  if (block.departed) {
-    block.copying = false;  // for nobody
-    depart(block);
-    return;
-  }
   remove_leaving(block);
-  unbind(block);
+  if (block.departed)
+    release_departed(block);
+  else
+    unbind(block);
 }
 
-/// Compute needs the bytes that the page-in does not take.
-void Pager::await_handed_over(std::uint64_t number) {
-  const auto is_it = [&](const HandedOver& one) { return one.block == number; };
-  const auto found = std::find_if(copies_of_handed_over_.rbegin(), copies_of_handed_over_.rend(), is_it);
-  if (found == copies_of_handed_over_.rend()) return;
-  tier_->wait(found->copy);
-  copies_of_handed_over_.erase(copies_of_handed_over_.begin(), found.base());
+/// The host is to write where this page-out copies from, or nothing else may be in the way of the copy.
+void Pager::await_copy(transfer::Ticket copy) {
+  if (copy.is_finished()) return;
+  const base::Stopwatch watch(counts_.page_out_stall_seconds);
+  tier_->wait(copy);
 }
 
-/// What is to come in before it has left stays where it is; where plans say the place it is to be elsewhere, once it
-/// has left or, under a binding that hands places over, at once: then what is copied from its old place is a block of
-/// its own.
-void Pager::stay_or_leave_behind(Block& block) {
-  if (!binding_.hands_over()) {
-    note_left_early(block);
-    if (is_placed_)
-      finish(block);
-    else if (!block.taken && tier_->is_done(block.copy))
+/// A block that is to come back before it has left: it stays, unless the plan has it elsewhere. Then it comes back
+/// there once it has left; at once if its place may stay behind.
+void Pager::stay_or_leave_place(Block& block) {
+  if (passes_places_on_) {
+    if (!block.copying)
       settle(block);
     else
-      withdraw(block);
+      leave_place(block);
     return;
   }
-  if (!block.copying) return settle(block);
+  note_left_early(block);
+  if (is_placed_)
+    finish(block);
+  else if (!block.taken && tier_->is_done(block.copy))
+    settle(block);
+  else
+    withdraw(block);
+}
+
+/// Makes a block absent that is still copied from its place, which a record of its own keeps in use until it is copied.
+/// Returns null if the block was pinned meanwhile.
+Block* Pager::leave_place(Block& block) {
   std::uint64_t word = kClean;
-  if (!block.word.compare_exchange_strong(word, kAbsent)) return;
+  if (!block.word.compare_exchange_strong(word, kAbsent)) return nullptr;
   auto old = std::make_unique<Block>();
   old->size = block.size;
   old->charged = block.charged;
   old->number = block.number;
   old->copy = block.copy;
   old->copying = old->leaving = old->departed = true;
-  binding_.leave_behind(block, *old);
+  binding_.leave_place_to(*old, block);
   block.leaving = false;
-  *std::find(leaving_.begin(), leaving_.end(), &block) = old.release();
   policy_->remove(block);
   add_absent(block);
   records_.fetch_add(1, std::memory_order_relaxed);
+  return *std::find(leaving_.begin(), leaving_.end(), &block) = old.release();
 }
 
 /// The oldest page-out under way of the block with this number.

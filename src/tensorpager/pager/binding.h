@@ -86,12 +86,18 @@ class Binding {
 
   // --- bindings whose blocks share one arena, so that room is a matter of places too; the others answer as here
   virtual bool is_placed() const { return false; }
-  /// Whether copies are ordered with what follows in a place by the device itself: a page-in may then be submitted to
-  /// the place of a page-out under way, and no copy can be cancelled, so its place is in use until the copy is done.
-  virtual bool hands_over() const { return false; }
-  /// The block's place is `old`'s from now on: a storage comes back to another place while it is still copied from
-  /// this.
-  virtual void leave_behind(Block& block, Block& old) { static_cast<void>(block), static_cast<void>(old); }
+  /// Whether a place may be passed on while it is still copied from, as whoever uses it next is ordered behind the copy
+  /// (see PassedOnPlaces). Such a copy is not cancelled: its place is in use until it is done.
+  virtual bool passes_places_on() const { return false; }
+  /// Where in the arena these bytes are, which a block has or a page-in is staged into.
+  virtual std::uint64_t offset_of(const std::byte* data) const {
+    static_cast<void>(data);
+    return 0;
+  }
+  /// Where in the arena a planned place lies, if it lies there.
+  virtual std::optional<std::uint64_t> offset_of(const PlannedPlace& place) const { return place.offset; }
+  /// The block's place becomes `old`'s, and the block has none: it is absent while it is still copied from there.
+  virtual void leave_place_to(Block& old, Block& block) { static_cast<void>(old), static_cast<void>(block); }
   /// The arena is this large from now on. The blocks that reach beyond it must be paged out.
   virtual std::vector<Block*> set_limit(base::Bytes budget) {
     static_cast<void>(budget);

@@ -22,7 +22,6 @@ void Pager::follow(ActionSource* source, const Prepare& prepare) {
   page_ins_.clear();
   left_early_.clear();
   for (Block* leaving : leaving_) leaving->is_awaited = false;  // by this source it never will be
-  copies_of_handed_over_.clear();
   if (source != nullptr) {
     for (Block* leaving : leaving_)
       page_ins_.push_back({.kind = Action::Kind::kAwaitQueued, .block = leaving, .number = leaving->number});

@@ -119,6 +119,10 @@ void Pager::depart(Block& block) noexcept {
   } catch (const std::exception&) {
     ++counts_.failed_actions;  // nobody wants the bytes
   }
+  release_departed(block);
+}
+
+void Pager::release_departed(Block& block) noexcept {
   if (block.is_clean()) release_slot(block);
   binding_.release(block);
   ledger_.page_out(block.charged);
@@ -170,12 +174,12 @@ void Pager::remove_leaving(Block& block) noexcept {
 void Pager::begin_page_in(Block& block, bool may_be_dirty) {
   if (block.taken) finish(block);
   const base::Stopwatch watch(handling_of(counts_.page_in_handling_seconds));
-  const transfer::Ticket after = std::max(handed_over_, block.copy);
   Arrival arrival{.block = &block,
                   .pieces = binding_.stage(block, ledger_.pool_allowance(block.charged)),
                   .tickets = {},
                   .placing = {},
                   .may_be_dirty = may_be_dirty};
+  const transfer::Ticket after = std::max(newest_copy_from(arrival.pieces.front().at, block.charged), block.copy);
   try {
     Bytes at;
     for (const arena::Piece& piece : arrival.pieces) {
@@ -188,7 +192,6 @@ void Pager::begin_page_in(Block& block, bool may_be_dirty) {
     let_go(arrival);
     throw;
   }
-  handed_over_ = {};
   block.copying = false;
   block.copy = {};
   settle_pool();
@@ -206,6 +209,12 @@ void Pager::finish_page_in(Block& block, Access access) {
   }
   finish_placing(block);
   if (access == Access::kWrite) make_writable(block);
+}
+
+/// Of those that read from the places that were passed on.
+transfer::Ticket Pager::newest_copy_from(const std::byte* data, Bytes bytes) const {
+  if (!passes_places_on_) return {};
+  return passed_on_.newest_copy_from({binding_.offset_of(data), bytes});
 }
 
 std::vector<Pager::Arrival>::iterator Pager::find_arrival(const Block& block) {

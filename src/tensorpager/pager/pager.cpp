@@ -38,6 +38,8 @@ void Pager::start(const Options& options, std::unique_ptr<transfer::Engine> tier
       t_state.is_transferring = true;
       advance();
     });
+  passes_places_on_ = binding_.passes_places_on() && !tier_->may_fail_late();
+  passed_on_ = {};
   counts_ = Statistics();
   paging_nanoseconds_ = 0;
   ledger_.set_budget(options.budget);
@@ -120,6 +122,7 @@ Block& Pager::create_once(Bytes size) {
     with_fresh_transfers([&] { make_place(wanted); });
     block->number = ++births_;
     block->data = binding_.acquire(block->charged, ledger_.pool_allowance(block->charged));
+    await_copy(newest_copy_from(block->data, block->charged));
     settle_pool();
     ledger_.born(block->charged);
     block->word = (held ? kPin : 0) | (is_placed_ ? kUnclaimed : 0);
@@ -153,12 +156,11 @@ void Pager::destroy(Block& block) noexcept {
   const Lock lock(*this);
   forget_page_ins(block);
   if (source_ != nullptr) source_->died(block);
-  if (block.leaving && block.copying && binding_.hands_over()) {
-    policy_->remove(block);
-    space_.set_owner(block.data, nullptr);
-    ledger_.died(block.charged, false);
-    block.departed = true;  // its place is charged until the copy is done
-    return;
+  Block* const place = passes_places_on_ && block.leaving && block.copying ? leave_place(block) : nullptr;
+  if (place != nullptr) {  // the copy goes on, into a slot that nobody reads
+    place->slot = std::exchange(block.slot, {});
+    place->word = kClean;
+    place->is_awaited = block.is_awaited;
   }
   if (block.leaving && source_ != nullptr) note_left_early(block);
   withdraw(block);
@@ -169,7 +171,7 @@ void Pager::destroy(Block& block) noexcept {
     policy_->remove(block);
   else
     remove_absent(block);
-  if ((word & (kAbsent | kClean)) != 0) release_slot(block);
+  if ((word & (kAbsent | kClean)) != 0 && place == nullptr) release_slot(block);
   if ((word & kExportMask) != 0) {
     export_bytes_ -= block.charged.count();
     note_unevictable();
@@ -196,6 +198,7 @@ std::byte* Pager::acquire_slab_chunk_once(Bytes size) {
   const Lock lock(*this);
   with_fresh_transfers([&] { make_place({.bytes = size, .keep_whole = Bytes(0), .is_slab = true}); });
   std::byte* chunk = binding_.acquire_slab_chunk(size, ledger_.pool_allowance(size));
+  await_copy(newest_copy_from(chunk, size));
   settle_pool();
   ledger_.born_in_slab(size);
   note_unevictable();

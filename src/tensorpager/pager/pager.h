@@ -30,6 +30,7 @@
 #include "tensorpager/pager/costs.h"
 #include "tensorpager/pager/curve.h"
 #include "tensorpager/pager/eviction_policy.h"
+#include "tensorpager/pager/passed_on_places.h"
 #include "tensorpager/pager/statistics.h"
 #include "tensorpager/pager/thread_state.h"
 #include "tensorpager/transfer/engine.h"
@@ -270,6 +271,7 @@ class Pager {
   void add_leaving(Block& block);
   void remove_leaving(Block& block) noexcept;
   void depart(Block& block) noexcept;
+  void release_departed(Block& block) noexcept;
   Block* choose_victim();
   bool tell_outside();
   void tell_end() noexcept;
@@ -290,9 +292,11 @@ class Pager {
   bool gather(PinSet& pins, base::Bytes wanted);
   /// For a block that comes back.
   Wanted place_for(const Block& block, base::Bytes keep_whole = {}) const;
-  void hand_over(Block& block);
-  void await_handed_over(std::uint64_t number);
-  void stay_or_leave_behind(Block& block);
+  void pass_place_on(Block& block);
+  void await_copy(transfer::Ticket copy);
+  transfer::Ticket newest_copy_from(const std::byte* data, base::Bytes bytes) const;
+  void stay_or_leave_place(Block& block);
+  Block* leave_place(Block& block);
   Block* find_leaving(std::uint64_t number) const;
   void note_left_early(const Block& block);
   void forget_left_early(std::uint64_t number);
@@ -343,12 +347,8 @@ class Pager {
     base::Bytes bytes;
   };
   std::vector<LeftEarly> left_early_;
-  transfer::Ticket handed_over_;  // the newest copy from the place of the page-in that is submitted next
-  struct HandedOver {
-    std::uint64_t block;  // its number
-    transfer::Ticket copy;
-  };
-  std::deque<HandedOver> copies_of_handed_over_;  // under way perhaps, oldest first
+  bool passes_places_on_ = false;  // of the session: binding and tier allow it
+  PassedOnPlaces passed_on_;
   Statistics counts_;
   std::optional<Curve> curve_;
   std::optional<std::mt19937_64> fuzz_;

@@ -221,7 +221,10 @@ bool Pager::gather(PinSet& pins, Bytes wanted) {
   if (gathering.largest_run <= largest) return false;
   bool is_free = true;
   for (Block* block : gathering.in_the_way) is_free = page_out(*block) && is_free;
-  if (is_free) binding_.gather(gathering);
+  if (is_free) {
+    await_copy(passed_on_.newest_copy());
+    binding_.gather(gathering);
+  }
   return is_free;
 }
 

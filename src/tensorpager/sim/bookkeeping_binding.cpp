@@ -86,7 +86,7 @@ void BookkeepingBinding::leave(std::byte* name) {
   offsets_.erase(known);
 }
 
-void BookkeepingBinding::leave_behind(Block& block, Block& old) {
+void BookkeepingBinding::leave_place_to(Block& old, Block& block) {
   old.data = make_name(old.charged);
   const std::uint64_t offset = offsets_.extract(block.data).mapped();
   places_.at(offset).name = old.data;

@@ -45,8 +45,10 @@ class BookkeepingBinding final : public pager::Binding {
   std::uint64_t system_calls() const override { return 0; }
 
   bool is_placed() const override { return true; }
-  bool hands_over() const override { return true; }
-  void leave_behind(pager::Block& block, pager::Block& old) override;
+  bool passes_places_on() const override { return true; }
+  using pager::Binding::offset_of;
+  std::uint64_t offset_of(const std::byte* data) const override { return offsets_.at(data); }
+  void leave_place_to(pager::Block& old, pager::Block& block) override;
   std::vector<pager::Block*> set_limit(base::Bytes budget) override;
   std::optional<std::vector<pager::Block*>> in_the_way(const pager::Wanted& wanted, std::uint64_t now) override;
   base::Bytes largest_run(std::uint64_t now) const override { return region_.largest_run(cost(now)); }

@@ -28,6 +28,7 @@ class VirtualEngine final : public transfer::Engine {
   transfer::Ticket submit_page_in_after(transfer::Ticket page_out, const transfer::Slot& slot, base::Bytes at,
                                         std::span<std::byte> to) override;
   void wait(transfer::Ticket ticket) override;
+  bool may_fail_late() const override { return false; }
   bool is_done(transfer::Ticket ticket) override { return end_of(ticket) <= clock_; }
   void after_fork(bool) override {}
   base::Bytes reserved() const override { return reserved_; }

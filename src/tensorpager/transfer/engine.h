@@ -29,8 +29,8 @@ struct Slot {
   std::uint32_t file = 0;    // which generation of the file (see FileEngine), 0 elsewhere
 };
 
-/// A submitted transfer. Tickets of one direction are waited for in any order, each at most once, and ascend in the
-/// order of submission.
+/// A submitted transfer. Tickets of one direction are waited for in any order, each at most once if the transfer may
+/// fail, and ascend in the order of submission.
 struct Ticket {
   std::uint64_t number = 0;  // 0: finished already
 
@@ -69,6 +69,9 @@ class Engine {
 
   /// Blocks until the transfer is done. Throws IoError if it failed.
   virtual void wait(Ticket ticket) = 0;
+  /// Whether a page-out may fail after its submission: `wait` throws then, and only the memory that it was copied from
+  /// has the bytes. If not, that memory may be given to others, ordered behind the copy, as soon as it is submitted.
+  virtual bool may_fail_late() const = 0;
   /// Whether `wait` would not block.
   virtual bool is_done(Ticket ticket) {
     static_cast<void>(ticket);

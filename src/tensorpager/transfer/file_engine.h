@@ -55,6 +55,7 @@ class FileEngine final : public Engine {
   Ticket submit_page_out(std::span<const std::byte> from, const Slot& slot, base::Bytes at) override;
   Ticket submit_page_in(const Slot& slot, base::Bytes at, std::span<std::byte> to) override;
   void wait(Ticket) override {}
+  bool may_fail_late() const override { return true; }  // under a queue: the disk allocates when it is written
   void after_fork(bool in_child) override;
   base::Bytes reserved() const override { return reserved_; }
   std::string name() const override { return "file in " + directory_; }

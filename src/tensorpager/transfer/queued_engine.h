@@ -35,6 +35,7 @@ class QueuedEngine final : public Engine {
   Ticket submit_page_in(const Slot& slot, base::Bytes at, std::span<std::byte> to) override;
   Ticket submit_page_in_after(Ticket page_out, const Slot& slot, base::Bytes at, std::span<std::byte> to) override;
   void wait(Ticket ticket) override;
+  bool may_fail_late() const override { return tier_->may_fail_late(); }
   bool is_done(Ticket ticket) override;
   bool cancel(Ticket ticket) noexcept override;
   void set_observer(const std::function<void()>& observer) override { observer_ = observer; }

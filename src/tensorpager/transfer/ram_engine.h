@@ -20,6 +20,7 @@ class RamEngine final : public Engine {
   Ticket submit_page_out(std::span<const std::byte> from, const Slot& slot, base::Bytes at) override;
   Ticket submit_page_in(const Slot& slot, base::Bytes at, std::span<std::byte> to) override;
   void wait(Ticket) override {}
+  bool may_fail_late() const override { return false; }
   void after_fork(bool) override {}
   base::Bytes reserved() const override { return space_.taken(); }
   std::string name() const override { return "RAM"; }

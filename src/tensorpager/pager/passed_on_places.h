@@ -1,0 +1,66 @@
+// Places of the arena that were passed on before the bytes in them were copied below. A later user of such a place is
+// ordered behind the copy: a page-in waits for it in its queue, and the host waits before it writes there itself.
+//
+// Only a tier whose copies cannot fail after their submission has such places (Engine::may_fail_late): else the bytes
+// would be nowhere after a failure.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <deque>
+
+#include "tensorpager/base/bytes.h"
+#include "tensorpager/transfer/engine.h"
+
+namespace tensorpager::pager {
+
+/// A range of the arena that one block has, or had.
+struct ArenaRange {
+  std::uint64_t offset = 0;
+  base::Bytes bytes;
+
+  bool overlaps(const ArenaRange& other) const {
+    return offset < other.offset + other.bytes.count() && other.offset < offset + bytes.count();
+  }
+};
+
+class PassedOnPlaces {
+ public:
+  /// `block`: the number of the block that is copied. Copies are added in the order of their submission.
+  void add(std::uint64_t block, const ArenaRange& place, transfer::Ticket copy) {
+    places_.push_back({block, place, copy});
+  }
+  void remove_copied(transfer::Engine& tier) {
+    while (!places_.empty() && tier.is_done(places_.front().copy)) places_.pop_front();
+  }
+
+  /// The newest copy from bytes of `range`; a finished ticket if there is none.
+  transfer::Ticket newest_copy_from(const ArenaRange& range) const {
+    return newest([&](const Place& one) { return one.place.overlaps(range); });
+  }
+  /// The newest copy of the block with this number; a finished ticket if there is none.
+  transfer::Ticket newest_copy_of(std::uint64_t block) const {
+    return newest([&](const Place& one) { return one.block == block; });
+  }
+  /// The newest copy of all; a finished ticket if there is none.
+  transfer::Ticket newest_copy() const {
+    return newest([](const Place&) { return true; });
+  }
+
+ private:
+  struct Place {
+    std::uint64_t block;
+    ArenaRange place;
+    transfer::Ticket copy;
+  };
+
+  template <typename Condition>
+  transfer::Ticket newest(Condition&& condition) const {
+    const auto found = std::find_if(places_.rbegin(), places_.rend(), condition);
+    return found == places_.rend() ? transfer::Ticket() : found->copy;
+  }
+
+  std::deque<Place> places_;  // oldest copy first
+};
+
+}  // namespace tensorpager::pager

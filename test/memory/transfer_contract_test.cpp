@@ -1,0 +1,386 @@
+// What must hold of every binding over every tier, whichever call of the tier fails, early or late: an op that cannot
+// have its bytes says so and may be run again, and no block ever reads as anything but what was written last.
+//
+// A random program of ops, births, deaths, exports and planned moves runs over a tier that takes its time. Its blocks'
+// contents follow from seeds, so each read is checked.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "../pager/advancing_fixture.h"
+#include "holders.h"
+#include "tensorpager/memory/fault_handler.h"
+#include "tensorpager/memory/rebinding_binding.h"
+#include "tensorpager/memory/stable_binding.h"
+
+namespace tensorpager::memory {
+namespace {
+
+using namespace base;
+using pager::Access;
+using pager::Block;
+using transfer::Engine;
+using transfer::Slot;
+using transfer::Ticket;
+
+enum class Call { kNone, kReserve, kWrite, kWaitForWrite, kRead, kWaitForRead };
+
+/// Which call of the tier fails, once, and how often one did.
+struct Failure {
+  std::atomic<Call> call{Call::kNone};
+  std::atomic<int> countdown{0};
+  std::atomic<int> fired{0};
+
+  void check(Call now, Bytes bytes) {
+    if (now != call || --countdown != 0) return;
+    ++fired;
+    throw IoError("the tier", "a call that fails", bytes, ENOSPC);
+  }
+};
+
+/// Over a tier that fails where it is told to, and takes its time.
+class FailingTier final : public Engine {
+ public:
+  FailingTier(std::unique_ptr<Engine> tier, Failure& failure) : tier_(std::move(tier)), failure_(failure) {}
+
+  Slot reserve(Bytes bytes) override {
+    failure_.check(Call::kReserve, bytes);
+    return tier_->reserve(bytes);
+  }
+  void release(const Slot& slot) noexcept override { tier_->release(slot); }
+  Ticket submit_page_out(std::span<const std::byte> from, const Slot& slot, Bytes at) override {
+    sleep(delays_out_);
+    failure_.check(Call::kWrite, slot.bytes);
+    tier_->submit_page_out(from, slot, at);
+    return {kWritten};
+  }
+  Ticket submit_page_in(const Slot& slot, Bytes at, std::span<std::byte> to) override {
+    sleep(delays_in_);
+    failure_.check(Call::kRead, slot.bytes);
+    tier_->submit_page_in(slot, at, to);
+    return {kRead};
+  }
+  void wait(Ticket ticket) override {
+    failure_.check(ticket.number == kWritten ? Call::kWaitForWrite : Call::kWaitForRead, Bytes(0));
+  }
+  bool may_fail_late() const override {
+    return tier_->may_fail_late() || failure_.call == Call::kWrite || failure_.call == Call::kWaitForWrite;
+  }
+  void after_fork(bool in_child) override { tier_->after_fork(in_child); }
+  Bytes reserved() const override { return tier_->reserved(); }
+  std::string name() const override { return "failing"; }
+
+ private:
+  static constexpr std::uint64_t kWritten = 1;
+  static constexpr std::uint64_t kRead = 2;
+
+  static void sleep(std::mt19937& random) {
+    if (random() % 2 == 0) std::this_thread::sleep_for(std::chrono::microseconds(random() % 300));
+  }
+
+  std::unique_ptr<Engine> tier_;
+  Failure& failure_;
+  std::mt19937 delays_out_{1}, delays_in_{2};  // each for one thread
+};
+
+/// Counts the page-ins that are queued behind a page-out.
+class CountingQueue final : public Engine {
+ public:
+  CountingQueue(std::unique_ptr<Engine> queue, int& ordered) : queue_(std::move(queue)), ordered_(ordered) {}
+
+  Slot reserve(Bytes bytes) override { return queue_->reserve(bytes); }
+  void release(const Slot& slot) noexcept override { queue_->release(slot); }
+  Ticket submit_page_out(std::span<const std::byte> from, const Slot& slot, Bytes at) override {
+    return queue_->submit_page_out(from, slot, at);
+  }
+  Ticket submit_page_out_after(const std::function<void()>& first, std::span<const std::byte> from, const Slot& slot,
+                               Bytes at) override {
+    return queue_->submit_page_out_after(first, from, slot, at);
+  }
+  Ticket submit_page_in(const Slot& slot, Bytes at, std::span<std::byte> to) override {
+    return queue_->submit_page_in(slot, at, to);
+  }
+  Ticket submit_page_in_after(Ticket page_out, const Slot& slot, Bytes at, std::span<std::byte> to) override {
+    ++ordered_;
+    return queue_->submit_page_in_after(page_out, slot, at, to);
+  }
+  void wait(Ticket ticket) override { queue_->wait(ticket); }
+  bool may_fail_late() const override { return queue_->may_fail_late(); }
+  bool is_done(Ticket ticket) override { return queue_->is_done(ticket); }
+  bool cancel(Ticket ticket) noexcept override { return queue_->cancel(ticket); }
+  void set_observer(const std::function<void()>& observer) override { queue_->set_observer(observer); }
+  void before_fork() override { queue_->before_fork(); }
+  void after_fork(bool in_child) override { queue_->after_fork(in_child); }
+  Bytes reserved() const override { return queue_->reserved(); }
+  std::string name() const override { return queue_->name(); }
+
+ private:
+  std::unique_ptr<Engine> queue_;
+  int& ordered_;
+};
+
+struct Case {
+  std::string name;
+  std::unique_ptr<pager::Binding> (*make_binding)(arena::AddressSpace&, Storages&);
+  std::unique_ptr<Engine> (*make_tier)();
+  bool is_queued;
+  Call call;
+};
+
+void PrintTo(const Case& one, std::ostream* out) { *out << one.name; }
+
+class TransferContract : public testing::TestWithParam<Case> {
+ protected:
+  static constexpr Bytes kBlock = 64_KiB;
+  static constexpr std::uint64_t kBudget = 8;  // blocks
+  static constexpr std::size_t kLeast = 12, kMost = 20;
+
+  /// What the program knows of a block.
+  struct Tensor {
+    Block* block;
+    std::unique_ptr<Storage> storage;
+    std::uint64_t seed;
+    bool is_exported;
+  };
+
+  TransferContract() { install_fault_handler(pager_); }
+
+  void SetUp() override {
+    auto tier = std::make_unique<FailingTier>(GetParam().make_tier(), failure_);
+    failure_.call = GetParam().call;
+    may_fail_late_ = tier->may_fail_late();
+    std::unique_ptr<Engine> engine = std::move(tier);
+    if (GetParam().is_queued)
+      engine = std::make_unique<CountingQueue>(transfer::make_queued_engine(std::move(engine)), ordered_);
+    pager_.start({.budget = Bytes(kBudget * kBlock.count()), .fuzz = {}}, std::move(engine));
+    while (tensors_.size() < kLeast) make();
+  }
+  void TearDown() override {
+    failure_.countdown = 0;
+    pager_.follow(nullptr);
+    while (!tensors_.empty()) destroy(tensors_.size() - 1);
+    pager_.stop();
+    const pager::Statistics end = pager_.statistics();
+    EXPECT_EQ(end.pins, 0u);
+    EXPECT_EQ(end.live_blocks, 0u);
+    EXPECT_EQ(end.records, 0u);
+    EXPECT_EQ(end.resident_bytes, end.slab_bytes);
+    EXPECT_EQ(end.spill_bytes, 0u);
+    EXPECT_EQ(end.over_budget_bytes, 0u);
+  }
+
+  std::size_t draw(std::size_t below) { return random_() % below; }
+  Tensor& any() { return tensors_[draw(tensors_.size())]; }
+
+  /// Fills a block of its own, which an op makes.
+  void make() {
+    pager_.at_op_boundary();
+    pager::PinSet op(pager_, pager::Temporaries::kKeep);
+    op.follow(plan::name_hash("make"));
+    op.admit();
+    Block& block = pager_.create(kBlock);
+    auto storage = std::make_unique<Storage>(Storage{&block, block.data});
+    pager_.claim(block, storage.get());
+    tensors_.push_back({&block, std::move(storage), ++seeds_, false});
+    fill(block, seeds_);
+  }
+  void destroy(std::size_t i) {
+    if (tensors_[i].is_exported) pager_.unpin_export(*tensors_[i].block);
+    pager_.destroy(*tensors_[i].block);
+    tensors_.erase(tensors_.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+  /// Reads two and writes a third, and now and then needs room in one piece, for which its arguments are moved.
+  void run_op() {
+    Tensor &first = any(), &second = any(), &written = any();
+    pager_.at_op_boundary();
+    pager::PinSet op(pager_, pager::Temporaries::kKeep, &room_);
+    op.see(*first.block, Access::kRead);
+    op.see(*second.block, Access::kRead);
+    op.see(*written.block, Access::kWrite);
+    op.follow(plan::name_hash("op"));
+    op.admit();
+    ASSERT_TRUE(pager::is_filled(*first.block, first.seed)) << "block " << first.block->number;
+    ASSERT_TRUE(pager::is_filled(*second.block, second.seed)) << "block " << second.block->number;
+    written.seed = ++seeds_;
+    pager::fill(*written.block, written.seed);
+    if (draw(4) == 0) use_scratch();
+  }
+  void use_scratch() {
+    try {
+      Block& scratch = pager_.create(Bytes(3 * kBlock.count()));
+      pager::fill(scratch, ++seeds_);
+      pager_.destroy(scratch);
+    } catch (const OverBudget&) {
+      // Exports may leave no piece so large.
+    }
+  }
+  void plan(std::vector<pager::Action>& actions) {
+    using Kind = pager::Action::Kind;
+    Block &out = *any().block, &in = *any().block;
+    const std::uint64_t offset = draw(kBudget) * kBlock.count();
+    const pager::Action page_in{.kind = Kind::kPageIn, .block = &in, .offset = offset};
+    switch (draw(6)) {
+      case 0:
+      case 1:
+        actions.push_back({Kind::kPageOut, &out});
+        actions.push_back({.kind = Kind::kAwaitQueued, .block = &out, .number = out.number});
+        actions.push_back(page_in);
+        break;
+      case 2:
+        actions.push_back({Kind::kPageOut, &out});
+        actions.push_back({.kind = Kind::kPageIn, .block = &out, .offset = offset});  // it is to be elsewhere
+        break;
+      case 3:
+        actions.push_back(
+            {.kind = draw(2) == 0 ? Kind::kAwait : Kind::kAwaitCopy, .block = &out, .number = out.number});
+        actions.push_back({Kind::kDrop, &in});
+        break;
+      case 4:
+        actions.push_back(page_in);
+        actions.push_back({Kind::kNeed, &in});
+        break;
+      default:
+        actions.push_back({.kind = draw(2) == 0 ? Kind::kMove : Kind::kClearAndMove, .block = &in, .offset = offset});
+    }
+  }
+  /// Anything that a program does between ops.
+  void do_other() {
+    switch (draw(24)) {
+      case 0:
+      case 1:
+      case 2:
+        if (tensors_.size() > kLeast) return destroy(draw(tensors_.size()));
+        [[fallthrough]];
+      case 3:
+      case 4:
+        if (tensors_.size() < kMost) return make();
+        return;
+      case 5: {
+        Tensor& tensor = any();
+        if (!tensor.is_exported) pager_.pin_export(*tensor.block);
+        tensor.is_exported = true;
+        EXPECT_TRUE(pager::is_filled(*tensor.block, tensor.seed));
+        return;
+      }
+      case 6:
+        return pager_.page_out_all();
+      case 7:
+        pager_.follow(nullptr);
+        return run_op();
+      default:
+        pager_.follow(&script_);
+        for (Tensor& tensor : tensors_)
+          if (std::exchange(tensor.is_exported, false)) pager_.unpin_export(*tensor.block);
+    }
+  }
+  void step() {
+    if (draw(2) == 0) plan(script_.at_begin);
+    if (draw(2) == 0) plan(script_.at_end);
+    script_.expects = draw(2) == 0;  // else the pager moves arguments together where they leave no room
+    run_op();
+    script_.at_begin.clear();
+    script_.at_end.clear();
+    do_other();
+  }
+
+  std::mt19937 random_{7};
+  pager::WorkingRoom room_;
+  Failure failure_;
+  bool may_fail_late_ = false;
+  int ordered_ = 0;
+  arena::AddressSpace space_;
+  Storages storages_;
+  std::unique_ptr<pager::Binding> binding_ = GetParam().make_binding(space_, storages_);
+  pager::Pager pager_{space_, *binding_, std::make_unique<pager::LruPolicy>()};
+  pager::Script script_;
+  std::vector<Tensor> tensors_;
+  std::uint64_t seeds_ = 0;
+};
+
+TEST_P(TransferContract, NoByteIsLostAndNoneIsOld) {
+  const int steps = GetParam().call == Call::kNone && binding_->passes_places_on() ? 3000 : 300;
+  int refused = 0;
+  pager_.follow(&script_);
+  for (int i = 0; i < steps; ++i) {
+    SCOPED_TRACE("step " + std::to_string(i));
+    if (i % 8 == 0) failure_.countdown = static_cast<int>(1 + draw(4));
+    try {
+      step();
+    } catch (const IoError&) {
+      ++refused;
+    }
+    script_.at_begin.clear();
+    script_.at_end.clear();
+    if (HasFatalFailure()) return;
+    ASSERT_EQ(pager_.statistics().pins, 0u);
+  }
+  failure_.countdown = 0;
+  for (const Tensor& tensor : tensors_) {
+    pager::PinSet op(pager_, pager::Temporaries::kKeep);
+    op.see(*tensor.block, Access::kRead);
+    op.admit();
+    EXPECT_TRUE(pager::is_filled(*tensor.block, tensor.seed));
+  }
+  if (GetParam().call == Call::kNone) {
+    EXPECT_EQ(refused, 0);
+  } else {
+    EXPECT_GT(failure_.fired, 10) << "the call that was to fail was hardly made";
+  }
+  if (binding_->passes_places_on() && GetParam().is_queued && !may_fail_late_) {
+    EXPECT_GT(ordered_, 20) << "hardly any place was passed on";
+  } else {
+    EXPECT_EQ(ordered_, 0);
+  }
+}
+
+std::vector<Case> cases() {
+  struct NamedBinding {
+    const char* name;
+    decltype(Case::make_binding) make;
+  };
+  static constexpr NamedBinding kBindings[] = {
+      {"Stable",
+       [](arena::AddressSpace& space, Storages&) -> std::unique_ptr<pager::Binding> {
+         return std::make_unique<StableBinding>(space);
+       }},
+      {"Rebinding",
+       [](arena::AddressSpace& space, Storages& storages) -> std::unique_ptr<pager::Binding> {
+         return std::make_unique<RebindingBinding>(space, storages);
+       }},
+      {"PassingPlacesOn", [](arena::AddressSpace& space, Storages& storages) -> std::unique_ptr<pager::Binding> {
+         return std::make_unique<RebindingBinding>(space, storages, PlaceReuse::kDuringCopy);
+       }}};
+  struct NamedTier {
+    const char* name;
+    decltype(Case::make_tier) make;
+    bool is_queued;
+  };
+  static constexpr auto kMakeFile = [] { return transfer::make_file_engine(testing::TempDir()); };
+  static constexpr auto kMakeRam = [] { return transfer::make_ram_engine(); };
+  static constexpr NamedTier kTiers[] = {{"File", kMakeFile, false},
+                                         {"Ram", kMakeRam, false},
+                                         {"QueuedFile", kMakeFile, true},
+                                         {"QueuedRam", kMakeRam, true}};
+  static constexpr std::pair<const char*, Call> kCalls[] = {
+      {"NothingFails", Call::kNone}, {"ReserveFails", Call::kReserve},
+      {"WriteFails", Call::kWrite},  {"WaitForWriteFails", Call::kWaitForWrite},
+      {"ReadFails", Call::kRead},    {"WaitForReadFails", Call::kWaitForRead}};
+  std::vector<Case> all;
+  for (const NamedBinding& binding : kBindings)
+    for (const NamedTier& tier : kTiers)
+      for (const auto& [name, call] : kCalls)
+        all.push_back({std::string(binding.name) + tier.name + name, binding.make, tier.make, tier.is_queued, call});
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, TransferContract, testing::ValuesIn(cases()),
+                         [](const auto& instance) { return instance.param.name; });
+
+}  // namespace
+}  // namespace tensorpager::memory
