@@ -21,7 +21,7 @@ class Ending:
         lines = ended.stderr.splitlines()
         ours = [line for line in lines if line.startswith("tensorpager: need ")]
         self.summary = bool(ours)
-        self.stderr = [line for line in lines if line not in ours and not line.startswith("tensorpager: planned")]
+        self.stderr = [line for line in lines if line not in ours and not line.startswith("tensorpager: plan ")]
         assert len(ours) <= 1
         path = folder / "stats.json"
         self.stats = json.loads(path.read_text()) if path.exists() else None

@@ -41,7 +41,7 @@ def test_program_that_repeats_itself_is_followed_with_the_same_bits(program, tmp
     assert stats["failed_actions"] == 0 and stats["over_budget_bytes"] == 0
     assert stats["peak_bytes"] <= stats["budget_bytes"]
     assert stats["predicted_peak_bytes"] <= stats["budget_bytes"]
-    assert "tensorpager: planned: windows of" in done.stderr
+    assert "tensorpager: plan active: step of" in done.stderr
 
 
 @pytest.mark.parametrize("program", ["accumulation", "resnet"])
@@ -49,7 +49,7 @@ def test_classes_of_windows_that_take_turns_are_as_planned_at_every_op(program, 
     plain, need = run(program, "unlimited", tmp_path, steps=16)
     done, stats = run(program, half_of_its_need(need), tmp_path, "--plan-sync", steps=16)
     assert done.stdout == plain.stdout
-    assert "; windows of" in done.stderr, "of a second class"
+    assert "; step of" in done.stderr, "of a second class"
     # Also those of the other classes: they are no row of one class's windows.
     assert stats["most_ops_as_planned_in_a_row"] >= 6 * stats["window_ops"]
     assert stats["followed_windows"] >= 10
@@ -63,7 +63,7 @@ def test_program_of_which_no_two_steps_are_equal_is_followed_with_the_same_bits(
     plain, need = run(program, "unlimited", tmp_path, steps=12)
     done, stats = run(program, half_of_its_need(need), tmp_path, "--plan-sync", steps=12)
     assert done.stdout == plain.stdout
-    assert "tensorpager: planned: windows like one of" in done.stderr
+    assert "tensorpager: plan active: variable-shape step of about" in done.stderr
     # Since the newest plan; and since the first, with those that were told to no plan while one was made.
     assert stats["followed_share"] >= 0.9
     assert stats["followed_ops"] >= 9 * stats["plan_misses"]
@@ -83,10 +83,10 @@ def test_later_run_takes_the_plan_that_an_earlier_one_kept(tmp_path):
     plain, need = run("gpt", "unlimited", tmp_path)
     budget, options = half_of_its_need(need), ("--plan-sync", "--plan-cache", tmp_path / "plans")
     first, _ = run("gpt", budget, tmp_path, *options)
-    assert "tensorpager: planned: windows of" in first.stderr
+    assert "tensorpager: plan active: step of" in first.stderr
     assert len(list((tmp_path / "plans").glob("*.plans"))) >= 1
     later, stats = run("gpt", budget, tmp_path, *options)
-    assert "tensorpager: planned in an earlier run: windows of" in later.stderr
+    assert "tensorpager: plan from the cache: step of" in later.stderr
     assert later.stdout == first.stdout == plain.stdout
     assert stats["followed_ops"] >= 0.9 * (STEPS - LEARNED) * stats["window_ops"]
     assert stats["failed_actions"] == 0 and stats["over_budget_bytes"] == 0
@@ -156,7 +156,7 @@ def test_given_plan_is_followed_from_the_first_window_on_with_the_same_bits(tmp_
         assert done.returncode == 0, done.stderr
         stats = json.loads(stats_file.read_text())
         assert done.stdout == plain.stdout
-        assert ("tensorpager: given: windows of" in done.stderr) == (start is not by_python)
+        assert ("tensorpager: user-supplied plan: step of" in done.stderr) == (start is not by_python)
         assert stats["plans"] == 1
         assert stats["budget_bytes"] == pytest.approx(0.6 * need["need_bytes"], rel=0.05)
         assert stats["peak_bytes"] <= stats["budget_bytes"] and stats["over_budget_bytes"] == 0

@@ -28,7 +28,7 @@ TEST_F(Report, SaysWhatThePlanPromises) {
   const std::string text = write_text(subject);
   EXPECT_NE(text.find(base::format_bytes(plan.budget)), std::string::npos);
   EXPECT_NE(text.find("\npeak: "), std::string::npos);
-  EXPECT_NE(text.find("\ndearest decisions, of "), std::string::npos);
+  EXPECT_NE(text.find("\nmost expensive decisions, of "), std::string::npos);
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 120u) << line;
 }

@@ -117,7 +117,7 @@ std::vector<Finding> check_python(const std::string& python, const Ended& ended,
     findings.push_back({.name = "trial",
                         .verdict = Verdict::kNotPossible,
                         .found = why,
-                        .advice = "mend what is said above first, and report it if nothing is"});
+                        .advice = "fix the problems above first; if there are none, please report this"});
     return findings;
   }
   const auto bytes = [&](const char* name) {

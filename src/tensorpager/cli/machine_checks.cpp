@@ -108,7 +108,7 @@ Finding check_addresses() {
   } catch (const base::IoError& error) {
     finding.verdict = Verdict::kNotPossible;
     finding.found += "; 1 TiB cannot be reserved (" + std::generic_category().message(error.error_number()) + ")";
-    finding.advice = "ulimit -v unlimited; what is reserved is no memory";
+    finding.advice = "ulimit -v unlimited; reserved addresses take no memory";
   }
   return finding;
 }

@@ -118,11 +118,12 @@ Figures::Figures(const trace::Trace& trace, const plan::Liveness& liveness, cons
 
 std::string describe(const Figures& figures) {
   std::array<char, 256> text{};
-  std::snprintf(text.data(), text.size(),
-                "step %.4f s, overhead %.2f %% (bound %.2f %%), stalled %.4f s; peak %s; out %s, in %s; waste %.2f %%",
-                figures.step_seconds, figures.overhead * 100, figures.lower_bound_overhead * 100, figures.stall_seconds,
-                base::format_bytes(figures.peak).c_str(), base::format_bytes(figures.page_out).c_str(),
-                base::format_bytes(figures.page_in).c_str(), figures.placement_waste * 100);
+  std::snprintf(
+      text.data(), text.size(),
+      "step %.4f s, overhead %.2f %% (lower bound %.2f %%), stalled %.4f s; peak %s; out %s, in %s; waste %.2f %%",
+      figures.step_seconds, figures.overhead * 100, figures.lower_bound_overhead * 100, figures.stall_seconds,
+      base::format_bytes(figures.peak).c_str(), base::format_bytes(figures.page_out).c_str(),
+      base::format_bytes(figures.page_in).c_str(), figures.placement_waste * 100);
   return text.data();
 }
 

@@ -36,7 +36,7 @@ void report_plan(const ReportOptions& options) {
 
 void add_report_command(CLI::App& app, const Program&) {
   auto options = std::make_shared<ReportOptions>();
-  CLI::App* verb = app.add_subcommand("report", "Explain a plan: owners of the peak, stalls, dearest decisions");
+  CLI::App* verb = app.add_subcommand("report", "Explain a plan: owners of the peak, stalls, most expensive decisions");
   verb->add_option("trace", options->trace, "Trace file")->required();
   verb->add_option("plan", options->plan, "Plan file")->required();
   verb->add_option("--machine", options->machine, "Machine to follow it on [the one it was made for]");

@@ -80,10 +80,10 @@ void Guide::begin_to_follow(const std::shared_ptr<const Lesson>& learned, bool i
     unsettle();  // what earlier looks found was of no plan
   else if (++refined_ >= kMostRefined)
     is_settled_ = true;
-  const char* const how = is_given         ? "given: "
-                          : lesson.is_kept ? "planned in an earlier run: "
-                          : is_again       ? "planned again: "
-                                           : "planned: ";
+  const char* const how = is_given         ? "user-supplied plan: "
+                          : lesson.is_kept ? "plan from the cache: "
+                          : is_again       ? "plan rebuilt: "
+                                           : "plan active: ";
   say(how + lesson.describe());
 }
 
@@ -131,7 +131,7 @@ void Guide::check() {
     taken_back_ = std::min(taken_back_ + 1, kMostTakenBack);
     look_at_ops_ = ops + (ops << taken_back_) / 4;
     look_at_steps_ = steps_ + (kFirstSteps << taken_back_) / 2;
-    return say("the program does other than planned; what it does now is learned anew");
+    return say("plan dropped: the program no longer does what was planned; it is being profiled again");
   }
   if (!is_given_) learn_ever_more_rarely();  // what it does besides may never come twice alike
 }

@@ -123,11 +123,11 @@ std::string Lesson::describe() const {
   };
   for (const ClassLesson& one : classes) {
     const plan::Prediction& predicted = one.predicted();
-    text += (text.empty() ? "" : "; ") + std::string(one.is_alike ? "windows like one of " : "windows of ") +
+    text += (text.empty() ? "" : "; ") + std::string(one.is_alike ? "variable-shape step of about " : "step of ") +
             std::to_string(one.agenda->ops()) + " ops (need " + base::format_bytes(one.need) + ", floor " +
             base::format_bytes(one.floor) + "), " + base::format_bytes(predicted.page_out) + " out and " +
-            base::format_bytes(predicted.page_in) + " in, overhead " + percent(overhead_of(predicted));
-    if (one.lower_bound_overhead) text += " (bound " + percent(*one.lower_bound_overhead) + ")";
+            base::format_bytes(predicted.page_in) + " in, predicted overhead " + percent(overhead_of(predicted));
+    if (one.lower_bound_overhead) text += " (lower bound " + percent(*one.lower_bound_overhead) + ")";
   }
   return text;
 }

@@ -159,7 +159,7 @@ class Text {
     }
     std::ranges::stable_sort(all, std::ranges::greater(), &Decision::cost);
     line("");
-    line("dearest decisions, of " + std::to_string(all.size()) + " evictions that come back:");
+    line("most expensive decisions, of " + std::to_string(all.size()) + " evictions that come back:");
     for (std::size_t i = 0; i < std::min(all.size(), kShown); ++i) {
       const Row& leaves = subject_.plan.rows[all[i].leaves];
       const Row& comes = subject_.plan.rows[all[i].comes];

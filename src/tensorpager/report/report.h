@@ -1,5 +1,5 @@
-// A plan explained to a person: who holds memory at the peak, where compute waits, what its dearest decisions are and
-// why.
+// A plan explained to a person: who holds memory at the peak, where compute waits, what its most expensive decisions
+// are and why.
 #pragma once
 
 #include <string>
