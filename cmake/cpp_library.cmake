@@ -5,7 +5,7 @@ set(package ${package_directory})
 string(REGEX MATCH "^([0-9]+)\\.([0-9]+)" torch_minor ${TORCH_VERSION})
 set(torch_minor "${CMAKE_MATCH_1},${CMAKE_MATCH_2}")
 
-set(modules base trace plan arena transfer pager guide memory_stable memory intercept dry session)
+set(modules base trace plan arena transfer pager guide memory_stable memory intercept dry session_exit session)
 list(TRANSFORM modules REPLACE "(.+)" "$<TARGET_OBJECTS:tensorpager_\\1>" OUTPUT_VARIABLE objects)
 add_library(tensorpager_library SHARED
   src/tensorpager/api/guard.cpp src/tensorpager/api/report.cpp src/tensorpager/api/run_session.cpp
@@ -14,7 +14,7 @@ tensorpager_own_target(tensorpager_library)
 set_target_properties(tensorpager_library PROPERTIES
   OUTPUT_NAME tensorpager EXPORT_NAME Tensorpager CXX_VISIBILITY_PRESET default
   INSTALL_RPATH "\$ORIGIN/../../torch/lib;${TORCH_DIR}/lib" LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/exports.map)
-target_link_libraries(tensorpager_library PRIVATE nlohmann_json::nlohmann_json PUBLIC $<BUILD_INTERFACE:torch_cpu>)
+target_link_libraries(tensorpager_library PUBLIC $<BUILD_INTERFACE:torch_cpu>)
 # Bound inside the library: no other may put its functions before ours, and calls need no table.
 target_link_options(tensorpager_library PRIVATE
   -Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/exports.map -Wl,-Bsymbolic -Wl,-z,defs)

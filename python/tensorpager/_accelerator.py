@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 
 
@@ -19,9 +18,3 @@ def watch(core) -> None:
     import torch
 
     torch.cuda._lazy_call(core.watch_device)
-
-
-def report(core) -> dict:
-    """What the emulated card did; empty if there is no such card."""
-    text = core.emulation_report()
-    return json.loads(text) if text else {}

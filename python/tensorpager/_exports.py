@@ -11,7 +11,8 @@ from __future__ import annotations
 import functools
 import weakref
 
-_undo: list = []
+from tensorpager import _guards
+from tensorpager._pins import pin, pinned_during, replace, restore_all, unpin
 
 
 def install(core) -> None:
@@ -21,8 +22,6 @@ def install(core) -> None:
 
     import torch
     from torch.utils.data._utils import signal_handling
-
-    from tensorpager import _guards
 
     def pinned_while_alive(export):
         @functools.wraps(export)
@@ -76,50 +75,8 @@ def install(core) -> None:
 
 
 def uninstall() -> None:
-    from tensorpager import _guards
-
     _guards.uninstall()
-    while _undo:
-        owner, name, own = _undo.pop()
-        if own is None:
-            delattr(owner, name)
-        else:
-            setattr(owner, name, own)
-
-
-def replace(owner, name: str, make) -> None:
-    """owner.name becomes make(owner.name), until `uninstall`."""
-    _undo.append((owner, name, vars(owner).get(name)))  # not what getattr() gives: that may be bound already
-    setattr(owner, name, make(getattr(owner, name)))
-
-
-def pin(core, thing) -> int:
-    """Keeps the block of a tensor or storage resident until `core.unpin_export(token)`; 0 where there is no block of ours."""
-    if thing.device.type != "cpu":
-        return 0
-    try:
-        storage = thing if hasattr(thing, "_share_fd_cpu_") else thing.untyped_storage()
-    except (RuntimeError, NotImplementedError):
-        return 0  # sparse, opaque and wrapping tensors have none
-    return core.pin_storage(storage._cdata)
-
-
-def unpin(core, pins: list[int]) -> None:
-    """Each once."""
-    while pins:
-        core.unpin_export(pins.pop())
-
-
-def pinned_during(core, method):
-    @functools.wraps(method)
-    def wrapper(thing, *args, **kwargs):
-        token = pin(core, thing)
-        try:
-            return method(thing, *args, **kwargs)
-        finally:
-            core.unpin_export(token)
-
-    return wrapper
+    restore_all()
 
 
 def _dlpack(core, export):

@@ -6,16 +6,15 @@ import sys
 import weakref
 from types import TracebackType
 
-from tensorpager._exports import unpin
+from tensorpager import _extension
+from tensorpager._pins import unpin
 
 
 class Guard:
     """Keeps tensors alive, resident, writable and where they are, until `release()`, the end of its `with` block, or its own end."""
 
     def __init__(self, tensors: tuple) -> None:
-        from tensorpager._session import _core
-
-        core = _core()
+        core = _extension.load()
         pins: list[int] = []
         self._release = weakref.finalize(self, _unpin, core, pins, tensors)
         self._release.atexit = False

@@ -10,6 +10,9 @@ from __future__ import annotations
 import functools
 import threading
 
+from tensorpager._guard import Guard
+from tensorpager._pins import pin, pinned_during, replace
+
 # Read or write bytes in C++ without an op. The rest of the storage's methods are made of these and of ops.
 _STORAGE_METHODS = (
     "__getitem__", "__setitem__", "_byteswap", "_share_fd_cpu_", "_share_filename_cpu_", "fill_", "is_shared", "resize_",
@@ -25,8 +28,6 @@ _hook = None
 def install(core) -> None:
     import torch
     from torch.optim.optimizer import register_optimizer_step_post_hook
-
-    from tensorpager._exports import pin, pinned_during, replace
 
     def leased(data_ptr):
         @functools.wraps(data_ptr)
@@ -119,8 +120,6 @@ def _keep_buckets(core, torch, replace):
 
 
 def _copy_pinned(core, copy):
-    from tensorpager._exports import pin
-
     @functools.wraps(copy)
     def wrapper(storage, source, *args, **kwargs):
         tokens = []
@@ -137,7 +136,6 @@ def _copy_pinned(core, copy):
 
 def _save_pinned(core, save):
     """Writes all of the module's tensors from their addresses, so they must fit together."""
-    from tensorpager._guard import Guard
 
     @functools.wraps(save)
     def wrapper(module, *args, **kwargs):

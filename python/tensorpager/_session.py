@@ -4,41 +4,12 @@ from __future__ import annotations
 
 import gc
 import os
-import sys
 from types import TracebackType
 
-from tensorpager import _build_info, _collectives, _compiled, _exports, _higher_order, _steps, _threads
+from tensorpager import _collectives, _compiled, _exports, _extension, _higher_order, _steps, _threads
 from tensorpager._say import say
 
 _started_with_foreign_bytes = 0
-
-
-class Mismatch(ImportError):
-    """This build was made for another Python or another torch."""
-
-
-def _core():
-    """The extension, once it is sure that it fits: loading it against another torch would crash or corrupt."""
-    python = f"{sys.version_info.major}.{sys.version_info.minor}"
-    if python != _build_info.PYTHON:
-        raise Mismatch(
-            f"built for Python {_build_info.PYTHON}, this is Python {python}; run `make build` or `pip install .` with this Python"
-        )
-    import torch
-
-    if _minor(torch.__version__) != _minor(_build_info.TORCH):
-        raise Mismatch(
-            f"built for torch {_build_info.TORCH}, this is torch {torch.__version__};"
-            " run `make build` or `pip install .` with this torch"
-        )
-    from tensorpager import _core as core
-
-    return core
-
-
-def _minor(version: str) -> list[str]:
-    """Patch releases of torch, and its builds with and without CUDA, share the layouts that the extension is compiled with."""
-    return version.split(".")[:2]
 
 
 class Session:
@@ -57,40 +28,41 @@ def enable(
     fuzz: int | None = None,
     binding: str | None = None,
     *,
+    link: str | None = None,
     plan: str | None = None,
     plan_cache: str | None = None,
+    on_demand: bool | None = None,
+    plan_sync: bool | None = None,
     quiet: bool | None = None,
 ) -> Session:
     """Charges and pages what this process allocates from now on, on the CPU.
 
-    budget: bytes, or a size such as ``"2GiB"``, ``"500MB"``, ``"25%"`` (of RAM; under torchrun divided by the ranks on this machine),
-        ``"unlimited"``. Default: TENSORPAGER_BUDGET.
-    spill: a directory for paged-out bytes, or ``"ram"``. Default: TENSORPAGER_SPILL, else the temporary directory.
-    fuzz: seed of random evictions at every op, for testing.
-    binding: ``"stable"``: a tensor keeps its address; ``"rebinding"``: one arena of exactly the budget, as on a GPU. Default:
-        TENSORPAGER_BINDING, else stable. One process keeps to one binding.
-    plan: a plan file to follow from the first op on, with its trace beside it, ``step.trace`` for ``step.plan``; several, with one boundary
-        table, are separated by colons. Where no budget limits, theirs does. Default: TENSORPAGER_PLAN, else plans are made while the program runs.
-    plan_cache: a directory in which the plans that are made are kept for later runs; what an earlier run made there for the same windows and
-        budget is not planned anew. Default: TENSORPAGER_PLAN_CACHE, else none.
-    quiet: True keeps it from saying, in a line on standard error each, how many bytes of tensors were made before and are therefore
-        outside the budget, and where a plan comes in force. Default: TENSORPAGER_QUIET.
+    The environment variable of a parameter, such as TENSORPAGER_PLAN_CACHE, applies if it is not given; docs/reference.md lists them.
 
-    Raises ValueError for a size that is none, a plan that is not right for its trace or for a larger budget, or when a session is active, OSError for a spill directory that cannot be used, ImportError
-    where this build was made for another Python or torch. An op that does not fit raises ``torch.OutOfMemoryError``.
+    budget: bytes, or a size such as ``"2GiB"``, ``"500MB"``, ``"25%"`` (of RAM; under torchrun divided by the ranks on this machine),
+        ``"unlimited"``. Default: unlimited, which only counts.
+    spill: a directory for paged-out bytes, or ``"ram"``. Default: the temporary directory.
+    fuzz: seed of random evictions at every op, for testing.
+    binding: ``"stable"``, the default: a tensor keeps its address; ``"rebinding"``: one arena of exactly the budget, as on a GPU. One
+        process keeps to one binding.
+    link: moves bytes no faster than this, ``"2GB/s"``, to emulate another machine.
+    plan: a plan file to follow from the first op on, with its trace beside it, ``step.trace`` for ``step.plan``; several, with one boundary
+        table, are separated by colons. If no budget is given, the plan's applies. Default: plans are made while the program runs.
+    plan_cache: a directory in which the plans that are made are kept for later runs, and from which those of earlier runs are taken if they
+        were made for the same steps and budget.
+    on_demand: makes no plan: tensors move only when an op uses them or when they are in the way.
+    plan_sync: waits while a plan is made, instead of making it in the background, so that runs are reproducible.
+    quiet: prints no line on standard error where a plan becomes active, and none on tensors that were made before and are therefore
+        outside the budget.
+
+    Raises ValueError for a wrong value, a plan that is not right for its trace or for a larger budget, or when a session is active,
+    OSError for a spill directory that cannot be used, ImportError where this build was made for another Python or torch. An op that does
+    not fit raises ``torch.OutOfMemoryError``.
     """
-    core = _core()
-    options = {
-        "BUDGET": budget,
-        "SPILL": spill,
-        "FUZZ": fuzz,
-        "BINDING": binding,
-        "PLAN": plan,
-        "PLAN_CACHE": plan_cache,
-        "QUIET": None if quiet is None else int(quiet),
-    }
+    given = {name: value for name, value in locals().items() if value is not None}
+    core = _extension.load()
     before = _tensor_bytes()
-    core.enable({f"TENSORPAGER_{name}": str(value) for name, value in options.items() if value is not None})
+    core.enable({name: str(int(value) if isinstance(value, bool) else value) for name, value in given.items()})
     global _started_with_foreign_bytes
     _started_with_foreign_bytes = before
     _install(core)
@@ -103,7 +75,7 @@ def enable(
 
 def adopt() -> bool:
     """Where the process, a C++ program with a Python inside, has a session already: adds Python's part to it. False where it has none."""
-    core = _core()
+    core = _extension.load()
     if core.active():
         _install(core)
     return core.active()
@@ -123,7 +95,7 @@ def disable() -> None:
 
     Raises OSError if bytes cannot be read back.
     """
-    core = _core()
+    core = _extension.load()
     if core.active():
         core.disable()
         _threads.uninstall()
@@ -134,26 +106,34 @@ def disable() -> None:
 
 def mark_step() -> None:
     """Says that a step of the program ends here, where no optimizer of torch's says it: plans and traces are made of what repeats."""
-    core = _core()
+    core = _extension.load()
     if core.active():
         core.step_ends()
 
 
 def stop_recording() -> None:
     """In a process that writes no trace: others of its run do."""
-    _core().stop_recording()
+    _extension.load().stop_recording()
 
 
 def write_trace(path: str) -> str:
     """What was recorded, to a file; returns what it is, in one line."""
-    return _core().write_trace(path)
+    return _extension.load().write_trace(path)
 
 
 def stats() -> dict:
     """What the session counted: one flat dictionary, with the unit in each name (see docs/formats.md). After `disable()`, as it was then."""
-    report = _core().report()
-    report["foreign_before_bytes"] = _started_with_foreign_bytes
-    return report
+    return statistics(_extension.load().report())
+
+
+def statistics(report) -> dict:
+    """What a report of the extension's holds, as `stats()` gives it."""
+    return _extension.load().statistics(report) | {"foreign_before_bytes": _started_with_foreign_bytes}
+
+
+def write_statistics(report, path: str, *, is_of_first: bool = False) -> None:
+    """The file of `--stats`: whole or not at all. Of several first processes, the one that ends first writes `path`. Raises OSError."""
+    _extension.load().write_statistics(report, path, _started_with_foreign_bytes, is_of_first)
 
 
 def _tensor_bytes() -> int:

@@ -87,6 +87,13 @@ def test_fork_is_paged_and_writes_its_own_statistics(tmp_path):
     assert len(paged.stderr.splitlines()) == 1  # the parent's line
 
 
+def test_rank_of_torchrun_prints_its_own_line_and_writes_its_own_file(tmp_path):
+    variables = {"RANK": "3", "LOCAL_WORLD_SIZE": "4"}
+    (line,) = unaware("exit_code", tmp_path, variables=variables)[1].stderr.splitlines()
+    assert line.startswith("tensorpager: rank 3: need ")
+    assert [path.name for path in tmp_path.glob("stats.json*")] == ["stats.json.rank3"]
+
+
 def test_bad_setting_is_one_line_and_exit_code_2():
     variables = {"TENSORPAGER_FUZZ_EVICTIONS": "many", "TENSORPAGER_BUDGET": "1GiB"}
     package = Path(run_command("--cmake-dir").stdout.strip()).parent

@@ -100,7 +100,10 @@ def test_errors_are_standard_exceptions_of_one_line(tmp_path):
         f"nothing: invalid_argument: Tensorpager: TENSORPAGER_BUDGET: '0' {sizes}",
         f"folder: runtime_error: Tensorpager: cannot open a spill file in {missing} (open: No such file or directory);"
         " choose another directory with --spill",
+        "link: invalid_argument: Tensorpager: TENSORPAGER_LINK: 'fast' is not how fast bytes may move;"
+        " write 2GB/s, or 2GB/s/4GB/s for out and in",
         "good: accepted",
+        "all: accepted",
         "share: accepted",
         f"stats: runtime_error: Tensorpager: cannot write the statistics to {missing}/stats.json"
         " (write: No such file or directory)",

@@ -87,6 +87,8 @@ def test_spill_directory_that_cannot_be_used_is_told(tmp_path, place, reason):
         ({"budget": "lots"}, ValueError, "'lots' is not a size"),
         ({"budget": "1GiB", "spill": "/nowhere/at/all"}, OSError, "spill file in /nowhere/at/all"),
         ({"budget": "1GiB", "fuzz": -1}, ValueError, "'-1' is not a whole number"),
+        ({"budget": "1GiB", "link": "fast"}, ValueError, "TENSORPAGER_LINK: 'fast'"),
+        ({"budget": "1GiB", "plan_sync": "maybe"}, ValueError, "TENSORPAGER_PLAN_SYNC: 'maybe' is neither 1 nor 0"),
     ],
 )
 def test_enable_raises_what_the_command_tells_and_can_be_called_again(spill, options, error, text):

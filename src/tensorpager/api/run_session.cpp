@@ -7,23 +7,26 @@
 #include <cstdlib>
 #include <string>
 
-#include "tensorpager/api/report.h"
 #include "tensorpager/base/config.h"
 #include "tensorpager/base/errors.h"
 #include "tensorpager/dry/dry.h"
 #include "tensorpager/session/accelerator.h"
+#include "tensorpager/session/exit_line.h"
 #include "tensorpager/session/session.h"
+#include "tensorpager/session/statistics_file.h"
 
 namespace tensorpager::api {
 namespace {
 
 constexpr const char* kOwner = "TENSORPAGER_OWNER";  // process id of the first process of the run that has torch
+constexpr const char* kOwnerRank = "TENSORPAGER_OWNER_RANK";  // of that process
 constexpr int kWrongUsage = 2;
 
 /// Known at the start, for the end: the program may change its environment. Leaked, as exit handlers run late.
 struct Run {
   base::Config config;
-  pid_t owner;  // 0 where another process is
+  std::string rank;  // as torchrun numbers this process; empty: it did not start it
+  pid_t owner;       // 0 where another process is
 };
 Run* g_run = nullptr;
 
@@ -31,32 +34,55 @@ void say(const std::string& text) {
   if (!text.empty()) std::fprintf(stderr, "tensorpager: %s\n", text.c_str());
 }
 
+std::string text_of(const char* variable) {
+  const char* const text = std::getenv(variable);
+  return text != nullptr ? text : "";
+}
+
+/// Whether this process is the first: none above it had torch, or torchrun made it a rank of its own. `_children.join`
+/// in Python.
+bool is_first(const std::string& rank) {
+  const std::string owner = text_of(kOwner);
+  const std::string id = owner.substr(0, owner.find('/'));
+  return id.empty() || id == std::to_string(getpid()) || text_of(kOwnerRank) != rank;
+}
+
+std::string of_rank(const std::string& path) { return g_run->rank.empty() ? path : path + ".rank" + g_run->rank; }
+
+void write_statistics(const session::Session::Report& report, bool is_owner) {
+  const std::string& path = g_run->config.stats;
+  if (path.empty()) return;
+  session::write_statistics(
+      report, {.path = is_owner ? of_rank(path) : path + "." + std::to_string(getpid()), .is_of_first = is_owner});
+}
+
+void write_trace() {
+  if (g_run->config.trace.empty()) return;
+  const std::string found = session::Session::get().write_trace(of_rank(g_run->config.trace));
+  if (!g_run->config.quiet) say(found);
+}
+
 void at_exit() {
   const session::Session::Report report = session::Session::get().report();
-  const bool owner = getpid() == g_run->owner;  // not so in a fork
-  std::string path = g_run->config.stats;
-  if (!path.empty()) {
-    if (!owner) path += "." + std::to_string(getpid());
+  const bool is_owner = getpid() == g_run->owner;  // not so in a fork
+  const auto attempt = [](auto&& write) {
     try {
-      write_statistics(path, report);
+      write();
     } catch (const base::IoError& error) {
-      std::fprintf(stderr, "tensorpager: %s\n", error.what());
+      say(error.what());
     }
-  }
-  if (owner && !g_run->config.trace.empty()) {
-    try {
-      const std::string found = session::Session::get().write_trace(g_run->config.trace);
-      if (!g_run->config.quiet) std::fprintf(stderr, "tensorpager: %s\n", found.c_str());
-    } catch (const base::IoError& error) {
-      std::fprintf(stderr, "tensorpager: %s\n", error.what());
-    }
-  }
-  if (owner && !g_run->config.quiet) {
-    if (g_run->config.dry)
-      say(dry::report());
-    else
-      std::fprintf(stderr, "%s\n", public_report(report).summary().c_str());
-  }
+  };
+  attempt([&] { write_statistics(report, is_owner); });
+  if (!is_owner) return;
+  attempt(&write_trace);
+  if (g_run->config.quiet) return;
+  if (g_run->config.dry)
+    say(dry::report());
+  else
+    say(session::exit_line({.counts = report.counts,
+                            .outside_budget_bytes = report.outside_budget_bytes,
+                            .wall_seconds = report.wall_seconds,
+                            .rank = g_run->rank}));
 }
 
 void say_emulation_at_exit() { say(session::emulation_summary()); }
@@ -75,9 +101,14 @@ void start_session(const base::Config& config) {
   session.set_end_of_program(&end_program);
   session.enable(config);
   if (auto* const storages = session.device_storages()) session::watch_device(*storages);
-  setenv(kOwner, std::to_string(getpid()).c_str(), 0);
-  g_run = new Run{config, std::getenv(kOwner) == std::to_string(getpid()) ? getpid() : 0};
-  if (g_run->owner == 0) session.stop_recording();
+  const std::string rank = text_of("LOCAL_WORLD_SIZE").empty() ? "" : text_of("RANK");
+  g_run = new Run{.config = config, .rank = rank, .owner = is_first(rank) ? getpid() : 0};
+  if (g_run->owner != 0) {
+    setenv(kOwner, std::to_string(g_run->owner).c_str(), 1);
+    setenv(kOwnerRank, rank.c_str(), 1);
+  } else {
+    session.stop_recording();
+  }
   // Runs after the program's own exit handlers and after the destructors of its static objects.
   std::atexit(&at_exit);
 }

@@ -5,12 +5,14 @@
 #include <cstdio>
 #include <cstdlib>
 #include <map>
+#include <optional>
 #include <stdexcept>
 
 #include "tensorpager/api/report.h"
 #include "tensorpager/api/tensorpager.h"
-#include "tensorpager/base/config.h"
 #include "tensorpager/base/errors.h"
+#include "tensorpager/base/options.h"
+#include "tensorpager/session/statistics_file.h"
 
 namespace tensorpager {
 namespace {
@@ -29,17 +31,34 @@ void with_standard_exceptions(Run&& run) {
   }
 }
 
+using Text = std::optional<std::string>;
+
+Text text_of(const std::string& value) { return value.empty() ? Text() : value; }
+Text text_of(const std::optional<Size>& value) { return value ? value->text() : Text(); }
+Text text_of(const std::optional<bool>& value) { return value ? (*value ? "1" : "0") : Text(); }
+Text text_of(const std::optional<std::uint64_t>& value) { return value ? std::to_string(*value) : Text(); }
+
 base::Config read_options(const Options& options) {
+  const auto& [budget, binding, spill, link, plan, plan_cache, on_demand, plan_sync, stats, quiet, fuzz] = options;
+  const std::map<std::string, Text> fields{{"budget", text_of(budget)},
+                                           {"binding", text_of(binding)},
+                                           {"spill", text_of(spill)},
+                                           {"link", text_of(link)},
+                                           {"plan", text_of(plan)},
+                                           {"plan_cache", text_of(plan_cache)},
+                                           {"on_demand", text_of(on_demand)},
+                                           {"plan_sync", text_of(plan_sync)},
+                                           {"stats", text_of(stats)},
+                                           {"quiet", text_of(quiet)},
+                                           {"fuzz", text_of(fuzz)}};
   std::map<std::string, std::string> given;
-  if (options.budget) given["TENSORPAGER_BUDGET"] = options.budget->text();
-  if (options.fuzz) given["TENSORPAGER_FUZZ"] = std::to_string(*options.fuzz);
-  if (!options.binding.empty()) given["TENSORPAGER_BINDING"] = options.binding;
-  if (!options.spill.empty()) given["TENSORPAGER_SPILL"] = options.spill;
-  if (!options.stats.empty()) given["TENSORPAGER_STATS"] = options.stats;
-  return base::read_config([&](const char* name) -> const char* {
-    const auto option = given.find(name);
-    return option != given.end() ? option->second.c_str() : std::getenv(name);
-  });
+  for (const base::Option& option : base::options()) {
+    if (!option.is_taken_by(base::Taker::kCpp)) continue;
+    const auto field = fields.find(option.keyword());
+    TENSORPAGER_CHECK(field != fields.end());
+    if (field->second) given[field->first] = *field->second;
+  }
+  return base::read_config(&std::getenv, base::Taker::kCpp, given);
 }
 
 }  // namespace
@@ -59,7 +78,7 @@ void Session::end() {
   with_standard_exceptions([&] {
     session::Session::get().disable();
     active_ = false;
-    if (!stats_.empty()) api::write_statistics(stats_, session::Session::get().report());
+    if (!stats_.empty()) session::write_statistics(session::Session::get().report(), {.path = stats_});
   });
 }
 

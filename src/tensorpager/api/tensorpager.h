@@ -45,12 +45,19 @@ class Size {
   std::string text_;
 };
 
-/// The options of `tensorpager run`. What is not given is as the TENSORPAGER_* variable of that name says.
+/// The options of `tensorpager run`; docs/reference.md says what each does. The TENSORPAGER_* variable applies to what
+/// is not given.
 struct Options {
   std::optional<Size> budget{};         // hard limit on tensor memory; default: unlimited, which only counts
   std::string binding{};                // "stable" or "rebinding" (one arena of exactly the budget, as on a GPU)
   std::string spill{};                  // where paged-out bytes go: a directory, or "ram"; default: TMPDIR, else /tmp
+  std::string link{};                   // move bytes no faster than this: "2GB/s", or "2GB/s/4GB/s" for out and in
+  std::string plan{};                   // a plan file to follow from the first op on; default: plans are made
+  std::string plan_cache{};             // a directory that plans are kept in for later runs; default: none
+  std::optional<bool> on_demand{};      // make no plan
+  std::optional<bool> plan_sync{};      // wait while a plan is made
   std::string stats{};                  // a file that gets the statistics when the session ends, as JSON; default: none
+  std::optional<bool> quiet{};          // no line where a plan becomes active
   std::optional<std::uint64_t> fuzz{};  // evict at random at every op, from this seed: a test, slow
 };
 

@@ -1,6 +1,6 @@
-// Every tunable of a session. Each is also an environment variable, which child processes inherit; the command line and
-// `tensorpager.enable()` write the same variables' fields.
-// The texts are read in the process whose session begins, so a launcher's `40%` is a share of what each rank sees.
+// What a session is told. Each field is read from an environment variable, which child processes inherit; options.h has
+// the table. The texts are read in the process whose session begins, so a launcher's `40%` is a share of what each rank
+// sees.
 #pragma once
 
 #include <cstdint>
@@ -23,37 +23,32 @@ enum class BindingKind : std::uint8_t { kStable, kRebinding };
 enum class TraceDevice : std::uint8_t { kHost, kCuda };
 
 struct Config {
-  Bytes budget = kUnlimited;      // TENSORPAGER_BUDGET: hard limit on charged bytes
-  std::uint64_t local_ranks = 1;  // LOCAL_WORLD_SIZE: ranks on this machine; a budget of N% is divided by it
-  std::string spill;              // TENSORPAGER_SPILL: a directory, or `ram`; empty: the temporary directory
-  LinkRates link;                 // TENSORPAGER_LINK: the tier is no faster than this
-  BindingKind binding = BindingKind::kStable;  // TENSORPAGER_BINDING: stable or rebinding
-  std::string stats;                           // TENSORPAGER_STATS: file that gets the statistics at exit; empty: none
-  bool quiet = false;                          // TENSORPAGER_QUIET=1: no line at exit
-  std::optional<std::uint64_t> fuzz;           // TENSORPAGER_FUZZ: seed of random evictions at every op boundary
-  std::uint64_t fuzz_evictions = 2;            // TENSORPAGER_FUZZ_EVICTIONS: tries at each boundary
-  std::uint64_t witness_ops =
-      0;                   // TENSORPAGER_WITNESS: every so many ops, ask the kernel for our resident size; 0: never
-  bool plans = true;       // TENSORPAGER_ON_DEMAND=1: false; nothing moves before its use
-  bool plan_sync = false;  // TENSORPAGER_PLAN_SYNC=1: the program waits while it is planned, so that runs are alike
-  /// TENSORPAGER_PLAN: plan files to follow from the first op on, separated by `:`; none: empty. Where the budget is
-  /// unlimited, theirs holds.
-  std::string plan;
-  /// TENSORPAGER_PLAN_CACHE: a directory that plans are kept in for later runs, and taken from; none: empty.
-  std::string plan_cache;
-  /// TENSORPAGER_TRACE_DEVICE: whose storages are recorded, the host's or those of the CUDA device.
+  Bytes budget = kUnlimited;      // hard limit on charged bytes
+  std::uint64_t local_ranks = 1;  // ranks on this machine; a budget of N% is divided by it
+  std::string spill;              // a directory, or `ram`; empty: the temporary directory
+  LinkRates link;                 // the tier is no faster than this
+  BindingKind binding = BindingKind::kStable;
+  std::string stats;                  // file that gets the statistics at exit; empty: none
+  bool quiet = false;                 // no lines on standard error but errors
+  std::optional<std::uint64_t> fuzz;  // seed of random evictions at every op boundary
+  std::uint64_t fuzz_evictions = 2;   // tries at each boundary
+  std::uint64_t witness_ops = 0;      // ops between two questions to the kernel about our resident size; 0: none
+  bool plans = true;                  // false: nothing moves before its use
+  bool plan_sync = false;             // the program waits while it is planned, so that runs are reproducible
+  std::string plan;                   // plan files to follow, separated by `:`; their budget applies if none is set
+  std::string plan_cache;             // directory that plans are kept in and taken from; empty: none
   TraceDevice trace_device = TraceDevice::kHost;
-  /// TENSORPAGER_TRACE_SMALLEST: storages below this size are no storages of a trace, but part of its slab. Host only.
-  /// Default: as they are paged, from 16 KiB on; of a dry run all.
+  /// Smaller storages are no storages of a trace, but part of its slab. Host only. As they are paged by default, all in
+  /// a dry run.
   Bytes trace_smallest = kMinPagedBytes;
-  /// TENSORPAGER_DRY=1: kernels on large tensors are skipped, and memory costs nothing before it is touched. The
-  /// program ends once a step of it has repeated.
+  /// Kernels on large tensors are skipped, and memory costs nothing before it is touched. The program ends once a step
+  /// of it has repeated.
   bool dry = false;
-  bool dry_to_end = false;  // TENSORPAGER_DRY_TO_END=1: a dry run goes on to the program's own end
-  bool curve = false;       // TENSORPAGER_CURVE=1: keep the curve of live and charged bytes over ops
-  std::string trace;  // TENSORPAGER_TRACE: file that gets the trace of a window at exit; empty: nothing is recorded
-  /// TENSORPAGER_TRACE_CLASS: of which class of windows; the first makes up most of the run, 0 (`step`) is that of
-  /// training steps. Default: 1, and `step` of a dry run, in which times say nothing.
+  bool dry_to_end = false;  // a dry run goes on to the program's own end
+  bool curve = false;       // keep the curve of live and charged bytes over ops
+  std::string trace;        // file that gets the trace of a window at exit; empty: nothing is recorded
+  /// Which class of windows is written: the first makes up most of the run, 0 (`step`) is that of training steps. 1 by
+  /// default, and 0 in a dry run, in which times say nothing.
   std::uint64_t trace_class = 1;
 };
 

@@ -30,6 +30,9 @@ void add_trace_command(CLI::App& app, const Program& program);
 /// `doctor`: what works on this machine.
 void add_doctor_command(CLI::App& app, const Program& program);
 
+/// `options`: the table of options, for the documentation.
+void add_options_command(CLI::App& app, const Program& program);
+
 /// `machine`: what plans are made for.
 void add_machine_command(CLI::App& app, const Program& program);
 

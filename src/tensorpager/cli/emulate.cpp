@@ -44,7 +44,7 @@ void add_preload(const std::string& library) {
   setenv("LD_PRELOAD", is_alone ? library.c_str() : (inherited + (":" + library)).c_str(), 1);
 }
 
-void export_emulation(const std::string& card, const std::string& schedule, CardMemory memory) {
+void export_emulation(const std::string& card, CardMemory memory) {
   const Cards cards = parse(card);
   const plan::Machine machine = plan::find_machine(cards.machine);
   if (!machine.card)
@@ -60,7 +60,6 @@ void export_emulation(const std::string& card, const std::string& schedule, Card
         "install torch, and build again");
   add_preload(runtime);
   add_preload(libraries / "fake_cuda" / "libcuda.so.1");
-  setenv("TENSORPAGER_EMULATE", card.c_str(), 1);
   setenv(
       "TENSORPAGER_CARD",
       ("name=" + std::filesystem::path(cards.machine).filename().string() + " devices=" + std::to_string(cards.number) +
@@ -70,7 +69,6 @@ void export_emulation(const std::string& card, const std::string& schedule, Card
            (memory == CardMemory::kAmple ? std::max(kAmple, machine.card->memory) : machine.card->memory).count()))
           .c_str(),
       1);
-  if (!schedule.empty()) setenv("TENSORPAGER_EMULATE_SEED", schedule.c_str(), 1);
 }
 
 }  // namespace tensorpager::cli

@@ -11,9 +11,9 @@ namespace tensorpager::cli {
 /// program needs is what the run is to find out.
 enum class CardMemory : std::uint8_t { kOfTheCard, kAmple };
 
-/// `card`: a named machine or a machine file with a card, as `h100-80g`; `2xh100-80g` is two of them. `schedule` as
-/// TENSORPAGER_EMULATE_SEED says; empty leaves the variable as it is. Throws InvalidArgument.
-void export_emulation(const std::string& card, const std::string& schedule, CardMemory memory);
+/// `card`: a named machine or a machine file with a card, as `h100-80g`; `2xh100-80g` is two of them. Throws
+/// InvalidArgument.
+void export_emulation(const std::string& card, CardMemory memory);
 
 /// The machine of `card`, without the number before it.
 std::string machine_of_card(const std::string& card);

@@ -76,19 +76,15 @@ std::string tail_of(const files::path& log) {
 /// Runs the program dry. Throws NotPossible with its last lines where it left no trace.
 void run_dry(const EstimateOptions& options, const Program& program, const files::path& trace, const files::path& stats,
              const files::path& log) {
-  RunOptions run;
-  run.budget = "unlimited";
-  run.emulate = options.card;
-  run.trace = trace.string();
-  run.stats = stats.string();
-  run.trace_device = "cuda";
-  run.dry = true;
+  const Settings settings{{"TENSORPAGER_BUDGET", "unlimited"},   {"TENSORPAGER_EMULATE", options.card},
+                          {"TENSORPAGER_TRACE", trace.string()}, {"TENSORPAGER_STATS", stats.string()},
+                          {"TENSORPAGER_TRACE_DEVICE", "cuda"},  {"TENSORPAGER_DRY", "1"}};
   const pid_t child = fork();
   if (child < 0) throw base::IoError("fork", "the program", base::Bytes(0), errno);
   if (child == 0) {
     try {
       if (!options.verbose) send_output_to(log);
-      start_program(run, program);
+      start_program(settings, program);
     } catch (const std::exception& error) {
       std::fprintf(stderr, "tensorpager: %s\n", error.what());
     }

@@ -11,6 +11,7 @@
 #include "tensorpager/base/records.h"
 #include "tensorpager/cli/command.h"
 #include "tensorpager/cli/machine_measure.h"
+#include "tensorpager/cli/verb_options.h"
 #include "tensorpager/plan/machine_io.h"
 #include "tensorpager/trace/trace_io.h"
 
@@ -75,8 +76,7 @@ void add_machine_command(CLI::App& app, const Program&) {
   CLI::App* verb = app.add_subcommand("machine", "List the machines that plans are made for, or measure this one");
   verb->add_option("name", options->name, "A machine of the list, or a machine file: print it as a machine file");
   verb->add_flag("--measure", options->measure, "Time this machine's page-outs and page-ins, for a few seconds");
-  verb->add_option("--spill", options->spill,
-                   "Where they go: a directory (default: the temporary directory), or ram [TENSORPAGER_SPILL]");
+  add_option(*verb, base::option_of("TENSORPAGER_SPILL"), options->spill);
   verb->add_option("--scale", options->scale,
                    "Two traces of one window, recorded on another machine and on this one: plans made for this machine "
                    "from traces of the other take its op times times what this one takes of them")

@@ -22,9 +22,7 @@
 namespace tensorpager::cli {
 namespace {
 
-void export_option(const char* variable, const std::string& value) {
-  if (!value.empty()) setenv(variable, value.c_str(), 1);
-}
+void export_text(const char* variable, const std::string& text) { setenv(variable, text.c_str(), 1); }
 
 /// Behind what the environment has preloaded already.
 void preload(bool quiet) {
@@ -42,15 +40,14 @@ void preload(bool quiet) {
   add_preload(library);
   // AddressSanitizer refuses to start behind any other library, if it is not told otherwise.
   const char* sanitizer = std::getenv("ASAN_OPTIONS");
-  export_option("ASAN_OPTIONS", std::string("verify_asan_link_order=0:") + (sanitizer != nullptr ? sanitizer : ""));
+  export_text("ASAN_OPTIONS", std::string("verify_asan_link_order=0:") + (sanitizer != nullptr ? sanitizer : ""));
 }
 
 /// A dry run computes little: the threads of its libraries would only spin. What it holds is never read back, so races
 /// are none.
-void export_dry_run() {
-  export_option("TENSORPAGER_DRY", "1");
-  export_option("OMP_NUM_THREADS", "1");
-  export_option("TENSORPAGER_EMULATE_RACES", "0");
+void keep_dry_run_cheap() {
+  export_text("OMP_NUM_THREADS", "1");
+  export_text("TENSORPAGER_EMULATE_RACES", "0");
 }
 
 void check(const base::Config& config) {
@@ -68,14 +65,6 @@ void check(const base::Config& config) {
                  directory.c_str());
 }
 
-/// Programs may change the directory.
-void export_plans(const RunOptions& options) {
-  std::string paths;
-  for (const std::string& path : plan::split_paths(options.plan))
-    paths += (paths.empty() ? "" : ":") + std::filesystem::absolute(path).string();
-  export_option("TENSORPAGER_PLAN", paths);
-}
-
 /// Takes away what an earlier run left, so that the first process of this one to end can make the file anew.
 void forget_file(const char* path) {
   std::error_code ignored;  // what cannot be removed is told when it cannot be written
@@ -84,46 +73,13 @@ void forget_file(const char* path) {
 
 }  // namespace
 
-void add_session_options(CLI::App& verb, RunOptions& options) {
-  verb.add_option(
-      "--spill", options.spill,
-      "Where paged-out bytes go: a directory (default: the temporary directory), or ram [TENSORPAGER_SPILL]");
-  verb.add_option("--link", options.link,
-                  "Move bytes no faster than this, to emulate another machine: 2GB/s, or 2GB/s/4GB/s out and in "
-                  "[TENSORPAGER_LINK]");
-  verb.add_option("--binding", options.binding,
-                  "stable: a tensor keeps its address; rebinding: one arena of exactly the budget, as on a GPU "
-                  "[TENSORPAGER_BINDING]");
-}
-
-bool is_set(const char* variable) {
-  const char* text = std::getenv(variable);
-  return text != nullptr && *text != '\0';
-}
-
-void start_program(const RunOptions& options, const Program& program) {
-  if (!options.stats.empty()) export_option("TENSORPAGER_STATS", std::filesystem::absolute(options.stats).string());
-  if (!options.spill.empty())
-    export_option("TENSORPAGER_SPILL",
-                  options.spill == "ram" ? options.spill : std::filesystem::absolute(options.spill).string());
-  export_option("TENSORPAGER_EMULATE", options.emulate);
-  export_option("TENSORPAGER_BUDGET", options.budget);
-  export_option("TENSORPAGER_LINK", options.link);
-  export_option("TENSORPAGER_BINDING", options.binding);
-  export_option("TENSORPAGER_FUZZ", options.fuzz);
-  if (!options.trace.empty()) export_option("TENSORPAGER_TRACE", std::filesystem::absolute(options.trace).string());
-  export_option("TENSORPAGER_TRACE_CLASS", options.trace_class);
-  if (options.quiet) export_option("TENSORPAGER_QUIET", "1");
-  if (options.on_demand) export_option("TENSORPAGER_ON_DEMAND", "1");
-  if (options.plan_sync) export_option("TENSORPAGER_PLAN_SYNC", "1");
-  if (!options.plan.empty()) export_plans(options);
-  if (!options.plan_cache.empty())
-    export_option("TENSORPAGER_PLAN_CACHE", std::filesystem::absolute(options.plan_cache).string());
-  export_option("TENSORPAGER_TRACE_DEVICE", options.trace_device);
-  export_option("TENSORPAGER_TRACE_SMALLEST", options.trace_smallest);
-  if (options.dry) export_dry_run();
+void start_program(const Settings& settings, const Program& program) {
+  export_settings(settings);
+  const auto dry = settings.find("TENSORPAGER_DRY");
+  const bool is_dry = dry != settings.end() && !dry->second.empty();
+  if (is_dry) keep_dry_run_cheap();
   // What starts a session asks for a budget; a plan's own holds where none limits.
-  if (!is_set("TENSORPAGER_BUDGET") && is_set("TENSORPAGER_PLAN")) export_option("TENSORPAGER_BUDGET", "unlimited");
+  if (!is_set("TENSORPAGER_BUDGET") && is_set("TENSORPAGER_PLAN")) export_text("TENSORPAGER_BUDGET", "unlimited");
   const base::Config config = base::read_config(&std::getenv);
   check(config);
   if (!config.plan.empty()) plan::read_plans_of(config);
@@ -131,14 +87,13 @@ void start_program(const RunOptions& options, const Program& program) {
   const char* inherited = std::getenv("PYTHONPATH");
   std::string path = (python_package() / "hook").string();
   if (inherited != nullptr && *inherited != '\0') path += std::string(":") + inherited;
-  export_option("PYTHONPATH", path);
+  export_text("PYTHONPATH", path);
   if (is_set("TENSORPAGER_EMULATE"))
-    export_emulation(std::getenv("TENSORPAGER_EMULATE"), options.schedule,
-                     options.dry ? CardMemory::kAmple : CardMemory::kOfTheCard);
+    export_emulation(std::getenv("TENSORPAGER_EMULATE"), is_dry ? CardMemory::kAmple : CardMemory::kOfTheCard);
   preload(config.quiet);
   unsetenv("TENSORPAGER_OWNER");
   unsetenv("TENSORPAGER_OWNER_RANK");
-  export_option("TENSORPAGER_RUN", std::to_string(getpid()));
+  export_text("TENSORPAGER_RUN", std::to_string(getpid()));
   forget_file(std::getenv("TENSORPAGER_STATS"));
   forget_file(std::getenv("TENSORPAGER_TRACE"));
 

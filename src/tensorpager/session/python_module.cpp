@@ -5,16 +5,19 @@
 #include <pybind11/stl.h>
 
 #include <cstdlib>
+#include <optional>
 
 #include "tensorpager/base/bytes.h"
-#include "tensorpager/base/config.h"
 #include "tensorpager/base/errors.h"
+#include "tensorpager/base/options.h"
 #include "tensorpager/dry/dry.h"
 #include "tensorpager/intercept/interceptor.h"
 #include "tensorpager/pager/pin_set.h"
 #include "tensorpager/pager/recorded_op.h"
 #include "tensorpager/session/accelerator.h"
+#include "tensorpager/session/exit_line.h"
 #include "tensorpager/session/session.h"
+#include "tensorpager/session/statistics_file.h"
 
 namespace py = pybind11;
 using tensorpager::base::Bytes;
@@ -22,35 +25,40 @@ using tensorpager::session::Session;
 
 namespace {
 
-py::dict report() {
-  const Session::Report report = Session::get().report();
-  py::dict result;
-  result["device"] = "cpu";
-  result["binding"] = report.binding;
-  result["spill"] = report.spill;
-  report.counts.for_each([&](const char* name, auto value) { result[name] = value; });
-  result["outside_budget_bytes"] = report.outside_budget_bytes;
-  report.guidance.for_each([&](const char* name, auto value) { result[name] = value; });
-  result["wall_seconds"] = report.wall_seconds;
-  if (!report.curve.empty()) {
-    py::list ops, live, charged;
-    for (const auto& point : report.curve) {
-      ops.append(point.op);
-      live.append(point.live.count());
-      charged.append(point.charged.count());
-    }
-    result["curve"] = py::dict(py::arg("op") = ops, py::arg("live_bytes") = live, py::arg("charged_bytes") = charged);
-  }
-  return result;
+py::object statistics(const Session::Report& report) {
+  return py::module_::import("json").attr("loads")(tensorpager::session::statistics_text(report));
 }
 
-/// The environment's settings, with those of `options` (variable names to texts) over them.
+/// `children`: sums and maxima by name, or None. `rank`: empty where torchrun did not start the process.
+std::string exit_line(const Session::Report& report, const std::optional<py::dict>& children, const std::string& rank) {
+  tensorpager::session::Ending ending{.counts = report.counts,
+                                      .outside_budget_bytes = report.outside_budget_bytes,
+                                      .wall_seconds = report.wall_seconds,
+                                      .rank = rank};
+  if (children) {
+    const auto count = [&](const char* name) { return (*children)[name].cast<std::uint64_t>(); };
+    ending.children = {.children = count("children"),
+                       .need_bytes = count("need_bytes"),
+                       .peak_bytes = count("peak_bytes"),
+                       .over_budget_bytes = count("over_budget_bytes"),
+                       .page_outs = count("page_outs"),
+                       .page_out_bytes = count("page_out_bytes"),
+                       .page_ins = count("page_ins"),
+                       .page_in_bytes = count("page_in_bytes"),
+                       .stall_seconds = (*children)["stall_seconds"].cast<double>()};
+  }
+  return tensorpager::session::exit_line(ending);
+}
+
+void write_statistics(const Session::Report& report, const std::string& path, std::uint64_t foreign_before_bytes,
+                      bool is_of_first) {
+  tensorpager::session::write_statistics(
+      report, {.path = path, .is_of_first = is_of_first, .foreign_before_bytes = foreign_before_bytes});
+}
+
+/// The environment's settings, with those of `options` (parameters of enable() to texts) over them.
 void enable(const std::map<std::string, std::string>& options) {
-  const auto look_up = [&](const char* name) -> const char* {
-    const auto option = options.find(name);
-    return option != options.end() ? option->second.c_str() : std::getenv(name);
-  };
-  Session::get().enable(tensorpager::base::read_config(look_up));
+  Session::get().enable(tensorpager::base::read_config(&std::getenv, tensorpager::base::Taker::kPython, options));
 }
 
 tensorpager::pager::Block* block_of(std::uintptr_t storage) {
@@ -149,7 +157,12 @@ PYBIND11_MODULE(_core, module) {
   module.def("enable", &enable);
   module.def("disable", [] { Session::get().disable(); });
   module.def("active", [] { return Session::get().active(); });
-  module.def("report", &report);
+  py::class_<Session::Report>(module, "Report");
+  module.def("report", [] { return Session::get().report(); });
+  module.def("statistics", &statistics);
+  module.def("exit_line", &exit_line);
+  module.def("write_statistics", &write_statistics);
+  module.def("write_emulation_statistics", &tensorpager::session::write_emulation_statistics);
   module.def("enter_thread", [] { Session::get().enter_thread(); });
   module.def("reinstall_fault_handler", [] { Session::get().reinstall_fault_handler(); });
   module.def("pin_storage", &pin_storage);
@@ -173,7 +186,6 @@ PYBIND11_MODULE(_core, module) {
   module.def("step_ends", [] { Session::get().hint(tensorpager::base::Hint::kStepEnds); });
   module.def("release_collectives", [] { Session::get().release_collectives(); });
   module.def("install_emulation", &tensorpager::session::install_emulation);
-  module.def("emulation_report", &tensorpager::session::emulation_report);
   module.def("emulation_summary", &tensorpager::session::emulation_summary);
   module.def("watch_device", [] {
     if (auto* const storages = Session::get().device_storages()) tensorpager::session::watch_device(*storages);

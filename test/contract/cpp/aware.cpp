@@ -158,7 +158,16 @@ void errors() {
   attempt("size", {.budget = "much"});
   attempt("nothing", {.budget = 0});
   attempt("folder", {.budget = 1_GiB, .spill = g_folder + "/missing"});
+  attempt("link", {.budget = 1_GiB, .link = "fast"});
   attempt("good", {.budget = 1 << 20, .spill = g_folder});
+  attempt("all", {.budget = 1_GiB,
+                  .binding = "stable",
+                  .spill = g_folder,
+                  .link = "2GB/s",
+                  .plan_cache = g_folder,
+                  .on_demand = false,
+                  .plan_sync = true,
+                  .quiet = true});
   attempt("share", {.budget = std::string("50%"), .spill = "ram"});
   Session session({.budget = 1_MiB, .spill = g_folder, .stats = g_folder + "/missing/stats.json"});
   try {
