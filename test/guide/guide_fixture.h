@@ -23,11 +23,12 @@ class GuideTest : public pager::PagerTest {
  protected:
   static constexpr std::size_t kLayers = 8;
 
-  void start_guided(Bytes budget, Guide::Options options = {.waits = true, .refines = false}) {
+  void start_guided(Bytes budget, Guide::Options options = {.waits = true, .refines = false},
+                    std::unique_ptr<transfer::Engine> tier = transfer::make_ram_engine()) {
     options.say = [this](const std::string& line) { said_.push_back(line); };
-    start(budget);
+    start(budget, std::move(tier));
     guide_.emplace(pager_, std::move(options));
-    pager_.set_sink(&*guide_);
+    pager_.set_sink(&make_sink());
     for (std::size_t i = 0; i < kLayers; ++i) weights_.push_back(&make(kBlock, seeds_[i] = i));
   }
   /// Another, which has seen nothing yet.
@@ -36,8 +37,10 @@ class GuideTest : public pager::PagerTest {
     pager_.set_sink(nullptr);
     options.say = [this](const std::string& line) { said_.push_back(line); };
     guide_.emplace(pager_, std::move(options));
-    pager_.set_sink(&*guide_);
+    pager_.set_sink(&make_sink());
   }
+  /// Of the pager, for a new guide: the guide itself, or what tells it.
+  virtual base::EventSink& make_sink() { return *guide_; }
   void TearDown() override {
     guide_->stop();
     pager_.set_sink(nullptr);

@@ -4,6 +4,7 @@
 
 #include <random>
 
+#include "random_intervals.h"
 #include "tensorpager/plan/caching_model.h"
 #include "tensorpager/plan/ejection.h"
 #include "tensorpager/plan/online_packing.h"
@@ -14,36 +15,9 @@
 namespace tensorpager::plan {
 namespace {
 
-constexpr std::uint32_t kOps = 40;
-
-/// Of ops that take a microsecond each.
-const std::vector<Nanoseconds> kStarts = [] {
-  std::vector<Nanoseconds> starts;
-  for (std::uint32_t op = 0; op <= kOps; ++op) starts.emplace_back(1000 * op);
-  return starts;
-}();
-
 std::uint64_t pack(std::vector<Interval>& intervals, std::uint64_t space) {
   PackingEffort effort;
   return pack(intervals, kStarts, space, effort);
-}
-
-Interval block(std::int64_t begin, std::int64_t release, std::uint64_t bytes) {
-  return {.bytes = bytes, .begin = begin, .need = begin, .end = release, .release = release};
-}
-
-bool is_there(const Interval& interval, std::int64_t op) {
-  return (interval.begin <= op && op < interval.release) || op + kOps < interval.release;
-}
-
-std::uint64_t most_live(const std::vector<Interval>& intervals) {
-  std::uint64_t most = 0;
-  for (std::int64_t op = 0; op < kOps; ++op) {
-    std::uint64_t live = 0;
-    for (const Interval& interval : intervals) live += is_there(interval, op) ? interval.bytes : 0;
-    most = std::max(most, live);
-  }
-  return most;
 }
 
 void expect_disjoint(const std::vector<Interval>& intervals) {
@@ -55,17 +29,6 @@ void expect_disjoint(const std::vector<Interval>& intervals) {
       }
     }
   }
-}
-
-std::vector<Interval> random_intervals(unsigned seed) {
-  std::mt19937 random(seed);
-  std::vector<Interval> intervals;
-  for (unsigned i = 0; i < 2 + random() % 40; ++i) {
-    const std::int64_t begin = random() % kOps;
-    const std::int64_t length = 1 + (random() % 4 == 0 ? random() % kOps : random() % 6);
-    intervals.push_back(block(begin, begin + length, 512 * (1 + random() % 20)));
-  }
-  return intervals;
 }
 
 // 4 |        ccc

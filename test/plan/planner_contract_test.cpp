@@ -1,6 +1,7 @@
 // What every planner must do. To add one, add a line at the end.
 #include <gtest/gtest.h>
 
+#include "small_machine.h"
 #include "synthetic_traces.h"
 #include "tensorpager/plan/planner.h"
 #include "tensorpager/plan/validator.h"
@@ -16,15 +17,6 @@ struct PlannerCase {
   const char* name;
   bool pages;  // from the floor on, every budget gets a plan
 };
-
-/// 100 bytes a microsecond each way: an op of a random trace is about as long as a transfer.
-Machine small_machine(Nanoseconds handling = Nanoseconds(0)) {
-  const Link link{.latency = Nanoseconds(500), .handling = handling, .steps = {{.from = 0_B, .bytes_per_second = 1e9}}};
-  Machine machine;
-  machine.name = "small";
-  machine.out = machine.in = link;
-  return machine;
-}
 
 class PlannerContract : public testing::TestWithParam<PlannerCase> {
  protected:
