@@ -18,7 +18,7 @@ namespace tensorpager::arena {
 
 class AddressSpace {
  public:
-  /// Reserves addresses for the life of the process. Throws IoError where the kernel refuses.
+  /// Reserves addresses for the life of the process. Throws IoError if the kernel refuses.
   AddressSpace();
   ~AddressSpace();
   AddressSpace(const AddressSpace&) = delete;
@@ -35,7 +35,7 @@ class AddressSpace {
   /// The owner set for exactly this first page.
   void* owner_at(const void* first) const { return table_[offset(first) >> kPageShift]; }
   void set_owner(const void* first, void* owner) { table_[offset(first) >> kPageShift] = owner; }
-  /// The owner of the nearest block that starts at or before the address, in its zone; null where there is none.
+  /// The owner of the nearest block that starts at or before the address, in its zone; null if there is none.
   void* owner_before(const void* address) const;
 
   const std::byte* begin() const { return base_; }

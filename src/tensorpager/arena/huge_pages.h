@@ -1,9 +1,9 @@
-// Whether memory comes in huge pages where it is wished for (`madvise`).
+// Whether memory comes in huge pages if `madvise` asks for them.
 #pragma once
 
 namespace tensorpager::arena {
 
-/// False where an administrator has turned them off, or the kernel does not tell.
+/// Returns false if an administrator has turned them off, or the kernel does not tell.
 bool kernel_has_huge_pages();
 
 }  // namespace tensorpager::arena

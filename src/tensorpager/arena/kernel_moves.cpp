@@ -19,7 +19,7 @@ namespace {
 using base::Bytes;
 using base::kPage;
 
-/// The pages at the begin of the range that hold nothing, in memory or in swap; nothing where /proc is not there.
+/// Bytes of the pages at the begin of the range that hold nothing, in memory or in swap; nullopt if /proc is missing.
 std::optional<Bytes> empty_at_begin(const std::byte* at, Bytes size) {
   constexpr std::uint64_t kHeld = std::uint64_t{3} << 62;  // present, or in swap
   std::vector<std::uint64_t> entries(size.count() / kPage.count());

@@ -1,6 +1,6 @@
 // What the kernel does with a move (`mremap`) of more than one mapping. Before Linux 6.17 it refuses; since then it
-// moves one after the other, in the order of their addresses, and where it fails half way those that went stay where
-// they are.
+// moves one after the other, in the order of their addresses, and if it fails half way those that went stay where they
+// are.
 #pragma once
 
 #include <cstddef>
@@ -9,10 +9,11 @@
 
 namespace tensorpager::arena {
 
-/// Tries it with two pages. True only where `moved_before_failure` can be told too.
+/// Tries it with two pages. Returns true only if `moved_before_failure` works too.
 bool kernel_moves_across_mappings();
 
-/// How much at the begin of populated memory has left it, when a move of it failed; 0 where the kernel does not tell.
+/// Returns how much at the begin of populated memory has left it, when a move of it failed; 0 if the kernel does not
+/// tell.
 base::Bytes moved_before_failure(const std::byte* from, base::Bytes size);
 
 }  // namespace tensorpager::arena

@@ -103,7 +103,7 @@ std::vector<Piece> PagePool::gather(Bytes size) {
   return pieces;
 }
 
-/// From the front of pieces, which leaves the rest aligned.
+/// Takes from the front of pieces, which leaves the rest aligned.
 void PagePool::gather_huge(Bytes size, std::vector<Piece>& pieces) {
   while (size > Bytes(0) && pieces.size() < options_.most_pieces) {
     auto bucket = covering(huge_, size);
@@ -142,7 +142,7 @@ std::optional<Piece> PagePool::take_covering(Kind& kind, Bytes size) {
   return cut_end(remove_newest(kind, bucket), size, &kind == &huge_);
 }
 
-/// Of what large pieces have behind their last huge page; the smallest that covers it.
+/// Takes from what large pieces have behind their last huge page; the smallest that covers it.
 std::optional<Piece> PagePool::take_after_huge_pages(Bytes size) {
   auto tightest = huge_.buckets.end();
   const auto rest_of = [](const auto& bucket) { return bucket->first - in_huge_pages(bucket->first); };

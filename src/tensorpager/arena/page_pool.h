@@ -1,12 +1,12 @@
 // Populated memory that no block uses now: charged, readable and writable, and given out again without zeroing. Freed
 // blocks leave their range here and the next block of that size takes it as it is, so a steady state makes no system
-// call; evicted blocks leave their pages here, which are moved under the block that comes next. It keeps the books
-// only: moving and unmapping are done by the binding.
+// call; evicted blocks leave their pages here, which are moved under the block that comes next. It only does the
+// bookkeeping: the binding moves and unmaps.
 //
-// Where the machine has huge pages, those of large blocks are kept whole: a TLB that is flushed, as each move on
-// another core makes it, is filled again from a few huge pages in no time, and from small ones in some 100 us. So there
-// are two kinds of pieces: those that begin with a huge page, and small change. What is asked in huge pages is not
-// answered in small change, and small change is made of a huge page only where there is none.
+// If the machine has huge pages, those of large blocks are kept whole: a TLB that is flushed, as each move on another
+// core makes it, is filled again from a few huge pages in no time, and from small ones in some 100 us. So there are two
+// kinds of pieces: those that begin with a huge page, and small pieces. A request in huge pages is not answered in
+// small pieces, and a huge page is split into small pieces only if there are none.
 #pragma once
 
 #include <cstddef>
@@ -30,7 +30,7 @@ class PagePool {
  public:
   struct Options {
     bool has_huge_pages = true;
-    bool joins = true;            // neighbours; only where memory can be moved across the places where they meet
+    bool joins = true;            // neighbours; only if memory can be moved across the places where they meet
     std::size_t most_pieces = 8;  // of one answer
   };
 
@@ -39,14 +39,14 @@ class PagePool {
 
   void put(Piece piece) { put(piece, is_huge(piece)); }
 
-  /// The range put last of exactly this size; null where there is none.
+  /// The range put last of exactly this size; null if there is none.
   std::byte* take_exact(base::Bytes size);
 
-  /// Pieces that add up to at most `size`: one where one covers it or neighbours do, else several, of which those that
-  /// are huge pages come first. What is missing to a size in huge pages is best taken fresh, in huge pages.
+  /// Pieces that add up to at most `size`: one if one covers it or neighbours do, else several, of which those that are
+  /// huge pages come first. What is missing to a size in huge pages is best taken fresh, in huge pages.
   std::vector<Piece> gather(base::Bytes size);
 
-  /// A piece for giving its pages back to the machine: the oldest of small change, else the end of the oldest, of about
+  /// A piece for giving its pages back to the machine: the oldest small piece, else the end of the oldest, of about
   /// `wanted` bytes.
   std::optional<Piece> take_oldest(base::Bytes wanted);
 
@@ -75,18 +75,18 @@ class PagePool {
   void put(Piece piece, bool as_huge);
   Piece remove(Kind& kind, Buckets::iterator bucket, Index index);
   Piece remove_newest(Kind& kind, Buckets::iterator bucket) { return remove(kind, bucket, bucket->second); }
-  /// The bucket of the smallest pieces of at least `size`, or of the largest; the end where there are none.
+  /// The bucket of the smallest pieces of at least `size`, or of the largest; the end if there are none.
   static Buckets::iterator covering(Kind& kind, base::Bytes size);
   static Buckets::iterator largest(Kind& kind);
-  /// Exactly `size`, of the smallest piece that covers it.
+  /// Takes exactly `size` from the smallest piece that covers it.
   std::optional<Piece> take_covering(Kind& kind, base::Bytes size);
   std::optional<Piece> take_after_huge_pages(base::Bytes size);
   void gather_huge(base::Bytes size, std::vector<Piece>& pieces);
   void gather_small(base::Bytes size, std::vector<Piece>& pieces);
   Piece cut_front(const Piece& piece, base::Bytes size, bool as_huge);
   Piece cut_end(const Piece& piece, base::Bytes size, bool as_huge);
-  /// Makes one piece of small change of neighbours in memory: of those that cover `size` with the least to spare; where
-  /// none do, of all.
+  /// Makes one small piece of neighbours in memory: of those that cover `size` with the least to spare; if none do, of
+  /// all.
   void coalesce(base::Bytes size);
   void join(std::span<const Piece> run);
   static void forget_empty_buckets(Kind& kind);

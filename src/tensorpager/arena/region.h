@@ -21,8 +21,8 @@
 
 namespace tensorpager::arena {
 
-/// Where room is made for a piece: where it costs least; or, for a piece that is fixed from now on, there beside
-/// another fixed one, so that it does not split a run that could be freed.
+/// Where room is made for a piece: at the lowest cost; or, for a piece that is fixed from now on, beside another fixed
+/// one, so that it does not split a run that could be freed.
 enum class Fit : std::uint8_t { kCheapest, kBesideFixed };
 
 class Region {
@@ -30,32 +30,32 @@ class Region {
   /// `granule` is a power of two; every size and offset is a multiple of it.
   explicit Region(base::Bytes granule) : granule_(granule) {}
 
-  /// Space [0, limit) from now on. What is taken beyond stays so until it is given back.
+  /// Sets the space to [0, limit). What is taken beyond stays so until it is given back.
   void set_limit(base::Bytes limit);
   base::Bytes limit() const { return base::Bytes(limit_); }
-  /// Bytes [0, end) are for pieces that are put there; others go there only where there is no other place.
+  /// Bytes [0, end) are for pieces that are put there; others go there only if there is no other place.
   void keep_low(std::uint64_t end) { kept_low_ = rounded_down(end); }
 
   bool has_gap(base::Bytes size) const;
-  /// The offset of `size` bytes at the high end of the smallest gap that holds them; nothing where none does.
+  /// The offset of `size` bytes at the high end of the smallest gap that holds them; nullopt if none does.
   std::optional<std::uint64_t> find_gap(base::Bytes size) const;
-  /// The highest place for `size` bytes, a multiple of the granule, within [begin, end); nothing where there is none.
+  /// The highest place for `size` bytes, a multiple of the granule, within [begin, end); nullopt if there is none.
   std::optional<std::uint64_t> find_gap_within(std::uint64_t begin, std::uint64_t end, base::Bytes size) const;
-  /// The offsets of what is taken of [begin, begin + size).
+  /// The offsets of the pieces in [begin, begin + size).
   std::vector<std::uint64_t> pieces_in(std::uint64_t begin, base::Bytes size) const;
   /// Takes free bytes; it is a bug if they are not.
   void take(std::uint64_t offset, base::Bytes size);
-  /// Gives back what was taken there. Any other offset is a bug and fails a check.
+  /// Gives back the piece at this offset. Any other offset is a bug and fails a check.
   void give_back(std::uint64_t offset);
 
-  /// What it costs to empty the taken piece at an offset; nothing where that cannot be.
+  /// The cost to empty the taken piece at an offset; nullopt if that cannot be.
   using Cost = std::function<std::optional<double>(std::uint64_t offset, base::Bytes size)>;
   /// A place, and the offsets of the pieces to give back before it is free.
   struct Run {
     std::uint64_t offset = 0;
     std::vector<std::uint64_t> to_remove;
   };
-  /// The run of neighbours whose summed cost is least; nothing where there is none.
+  /// The run of neighbours whose summed cost is least; nullopt if there is none.
   std::optional<Run> cheapest_run(base::Bytes size, Fit fit, const Cost& cost) const;
   /// The largest run of bytes without a piece that cannot be emptied.
   base::Bytes largest_run(const Cost& cost) const;
@@ -71,7 +71,7 @@ class Region {
   };
   /// What it takes to gather the movable pieces at the low end of each run between fixed ones.
   Compaction compaction(const std::function<Piece(std::uint64_t offset)>& kind) const;
-  void slide(const Slide& slide);  // the books; the bytes are the caller's
+  void slide(const Slide& slide);  // the bookkeeping; the caller moves the bytes
 
   /// The offsets of the pieces that reach beyond the limit.
   std::vector<std::uint64_t> beyond_limit() const;

@@ -7,10 +7,9 @@ class DeviceStorages;
 }
 
 extern "C" {
-/// From now on births and deaths are reported to `storages`, which must live for ever; once in a process. Initialises
-/// CUDA.
+/// From now on reports births and deaths to `storages`, which must live for ever; once in a process. Initialises CUDA.
 void tensorpager_cuda_watch(tensorpager::intercept::DeviceStorages* storages);
-/// Of device 0, as torch.cuda tells it: {bytes allocated now, the most so far, bytes reserved now, the most so far};
-/// zeros before CUDA is initialised.
+/// Memory of device 0, as torch.cuda reports it: {bytes allocated now, the most so far, bytes reserved now, the most so
+/// far}; zeros before CUDA is initialised.
 void tensorpager_cuda_memory(unsigned long long figures[4]);
 }

@@ -26,10 +26,10 @@ inline std::size_t bytes_of(const at::Tensor& tensor) {
 }
 inline bool is_floating(const at::Tensor& tensor) { return tensor.is_floating_point() || tensor.is_complex(); }
 
-/// Of the same type, sizes and strides, on the CPU, in memory that nobody records.
+/// A tensor of the same type, sizes and strides, on the CPU, in memory that is not recorded.
 at::Tensor unrecorded_like(const at::Tensor& tensor);
 
-/// A strided tensor on the CPU or CUDA whose sizes are numbers.
+/// Whether it is a strided tensor on the CPU or CUDA whose sizes are numbers.
 inline bool is_ordinary(const at::Tensor& tensor) {
   const c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
   return (tensor.is_cpu() || tensor.is_cuda()) && tensor.layout() == at::kStrided && !tensor.is_nested() &&

@@ -8,7 +8,7 @@ namespace {
 
 using Switch = bool (*)(bool on);
 
-/// Null where no emulated card is loaded. See fake_cuda/kernels.h.
+/// Null if no emulated card is loaded. See fake_cuda/kernels.h.
 Switch skip_switch() {
   static const auto found = reinterpret_cast<Switch>(dlsym(RTLD_DEFAULT, "tensorpager_fake_cuda_skip"));
   return found;

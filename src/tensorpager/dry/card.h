@@ -5,7 +5,7 @@
 
 namespace tensorpager::dry {
 
-/// While it lives, what this thread queues on the card is dropped. Throws where the card is not an emulated one.
+/// While it lives, what this thread queues on the card is dropped. Throws if the card is not an emulated one.
 class DroppedKernels {
  public:
   explicit DroppedKernels(const std::string& op);

@@ -28,7 +28,7 @@ at::Tensor scratch(std::int64_t elements, at::ScalarType type) {
   return made;
 }
 
-/// The generator's seed is drawn once for a call where MKL fills a tensor, whatever its size, and else each element is.
+/// If MKL fills a tensor, the generator's seed is drawn once for a call, whatever its size; else each element is drawn.
 bool draws_once_for_all(const Call& call, at::ScalarType type) {
   const auto drawn = [&](std::int64_t elements) {
     auto generator = at::detail::createCPUGenerator(1);

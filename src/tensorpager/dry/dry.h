@@ -42,11 +42,11 @@ struct Options {
 /// TENSORPAGER_DRY_FIRST_RUNS=0 in the environment no kernel is run to see what it allocates: for tests of shapes.
 void install(const Options& options);
 
-/// Ops of this thread are skipped from now on. Cheap where the thread has entered before. Threads that torch's autograd
-/// starts, and forked children, inherit it.
+/// Skips ops of this thread from now on. Cheap if the thread has entered before. Threads that torch's autograd starts,
+/// and forked children, inherit it.
 void enter_thread();
 
-/// One line for people: how many ops were skipped and run, and what to know of them. Empty where nothing is installed.
+/// One line for people: how many ops were skipped and run, and warnings. Empty if nothing is installed.
 std::string report();
 
 }  // namespace tensorpager::dry

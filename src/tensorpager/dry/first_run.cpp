@@ -18,7 +18,7 @@ namespace {
 constexpr double kFlopsPerSecond = 30e9;
 constexpr double kBytesPerSecond = 4e9;
 
-/// What this thread allocates and frees while it lives. The innermost is told.
+/// Notes what this thread allocates and frees while it lives. Only the innermost is notified.
 class Noted final : public AllocationObserver {
  public:
   Noted() : outer_(t_observer) { t_observer = this; }
@@ -38,7 +38,7 @@ class Noted final : public AllocationObserver {
     }
   }
 
-  /// The most bytes at one time of what is freed by now.
+  /// The peak of the bytes that are freed by now.
   std::size_t most_temporary() const {
     std::size_t now = 0, most = 0;
     for (const Change& change : changes_) {
@@ -68,7 +68,7 @@ class Noted final : public AllocationObserver {
   std::vector<Change> changes_;
 };
 
-/// Results are made in the order of storages of their sizes; those of one size are alike.
+/// Results are made in the order of storages of their sizes; those of one size are interchangeable.
 void order_as_made(const Noted& noted, Outcome& outcome) {
   std::vector<std::uint32_t> left = std::exchange(outcome.made_in_order, {});
   for (const std::size_t size : noted.staying()) {

@@ -63,7 +63,7 @@ bool is_view(const c10::FunctionSchema& schema) {
          std::ranges::all_of(schema.returns(), [](const c10::Argument& one) { return one.alias_info() != nullptr; });
 }
 
-/// Whether it has no kernel of its own on the backend: what it calls comes to the skipper in turn.
+/// Whether it has no kernel of its own on the backend: then the ops that it calls come to the skipper.
 bool is_made_of_ops(const c10::OperatorHandle& op, DispatchKey backend) {
   if (backend == DispatchKey::CPU && contains(kKernels, op.schema().name())) return false;
   if (op.hasKernelForDispatchKey(backend)) return false;
@@ -73,8 +73,8 @@ bool is_made_of_ops(const c10::OperatorHandle& op, DispatchKey backend) {
          op.schema().name().starts_with("aten::_foreach_");
 }
 
-/// An op of a library is skipped where its shapes can be asked for. What Python implements calls ops, and is recorded
-/// as those.
+/// An op of a library is skipped if its shapes can be asked for. What Python implements calls ops, and is recorded as
+/// those.
 bool is_run_whole(const c10::OperatorHandle& op) {
   const std::string& name = op.schema().name();
   if (name.starts_with("aten::")) return false;
@@ -156,7 +156,7 @@ std::size_t slot_of(const c10::FunctionSchema* schema) {
   return (reinterpret_cast<std::uintptr_t>(schema) >> 4) * 0x9E3779B97F4A7C15ULL >> 50;  // 14 bits: kSlots
 }
 
-/// Without a lock, since a fork may come at any time. Of threads that meet an op together, one's entry stays.
+/// Takes no lock, since a fork may come at any time. If threads meet an op together, one's entry stays.
 [[gnu::noinline]] const OpTraits& insert(const c10::OperatorHandle& op) {
   std::unique_ptr<const OpTraits> made = make_traits(op);
   std::size_t slot = slot_of(&op.schema());

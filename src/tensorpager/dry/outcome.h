@@ -1,5 +1,5 @@
-// What a skipped call gives back, but for values: which of its results are new, of what sizes and strides, over how
-// many bytes, and which are arguments or share storage. Worked out once for a signature.
+// The results of a skipped call, except values: which of them are new, of what sizes and strides, over how many bytes,
+// and which are arguments or share storage. Worked out once for a signature.
 #pragma once
 
 #include <c10/util/DimVector.h>
@@ -49,16 +49,16 @@ struct Outcome {
 /// The tensors of a call's arguments in order, undefined ones included.
 std::vector<at::Tensor> tensor_arguments(const OpTraits& traits, c10::ArrayRef<c10::IValue> arguments);
 
-/// Describes the results that a call gave for these tensor arguments, real or meta. False if they are not all ordinary
-/// strided tensors.
+/// Describes the results that a call gave for these tensor arguments, real or meta. Returns false if they are not all
+/// ordinary strided tensors.
 bool describe(const std::vector<at::Tensor>& arguments, c10::ArrayRef<c10::IValue> results, Outcome& outcome);
 
 /// Results as described; out arguments are resized. Values: see stand_ins.h.
 std::vector<c10::IValue> make_results(const Outcome& outcome, const Call& call);
 
-/// The entry for a signature, null if there is none yet; found without a lock.
+/// The entry for a signature; null if there is none yet. Found without a lock.
 const Outcome* find_outcome(const Signature& signature);
-/// Keeps it for ever, or, where too many signatures are known, until this thread's next call.
+/// Keeps it for ever, or, if too many signatures are known, until this thread's next call.
 const Outcome& keep_outcome(std::unique_ptr<const Outcome> outcome);
 std::uint64_t outcomes_kept();
 

@@ -23,7 +23,7 @@ at::Tensor vector(std::int64_t size, const at::Tensor& like_type) { return at::e
 
 bool is_defined(const c10::IValue& value) { return value.isTensor() && value.toTensor().defined(); }
 
-/// Of the type of the weights, which may be wider than the input's.
+/// Tensors of the type of the weights, which may be wider than the input's.
 at::TensorOptions statistics_options(const at::Tensor& input, const c10::IValue& weight) {
   return is_defined(weight) ? weight.toTensor().options() : input.options();
 }

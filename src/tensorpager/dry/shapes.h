@@ -1,4 +1,4 @@
-// Sizes and strides of results without running a kernel: by torch's meta kernels, or by our own table where torch has
+// Sizes and strides of results without running a kernel: by torch's meta kernels, or by our own table if torch has
 // none. In a Python program Python's meta kernels are registered, in a C++ program only those in C++.
 #pragma once
 

@@ -163,8 +163,8 @@ void Skipper::run(const Call& call, const Look& look) {
   call.op.redispatchBoxed(call.after, call.stack);
 }
 
-/// On the emulated card the kernel is dropped where it would be queued. Shapes, allocations, copies' waits and the
-/// generator are those of a run with kernels, since the same code does them.
+/// On the emulated card the kernel is dropped instead of queued. Shapes, allocations, copies' waits and the generator
+/// are those of a run with kernels, since the same code does them.
 void Skipper::skip_on_card(const Call& call, const Look& look) {
   if (depends_on_values(call.traits, look.masks) || call.traits.answers) return run(call, look);
   count(call.traits.skipped);

@@ -21,7 +21,7 @@ class Skipper {
   std::string report() const;
 
  private:
-  /// What the tensor arguments of a call are like.
+  /// Properties of the tensor arguments of a call.
   struct Look {
     bool unusual = false;         // meta, sparse, nested, of or to another device
     bool cuda = false;            // at least one
@@ -38,7 +38,7 @@ class Skipper {
   bool may_draw(const Look& look) const;
   void draw(const Call& call);
   void run(const Call& call, const Look& look);
-  /// Works out what the call gives. Null if it had to be run for that: the stack holds its results then.
+  /// Works out what the call gives. Returns null if it had to be run for that: the stack holds its results then.
   const Outcome* learn(const Call& call, const Look& look, const Signature& signature);
   bool has_large_result(const Outcome& outcome) const;
   static void give_back_written(const Call& call);

@@ -18,7 +18,7 @@ void fill_with(void* data, std::size_t bytes, Element value) {
   std::fill_n(static_cast<Element*>(data), bytes / sizeof(Element), value);
 }
 
-/// 1 in each element; false for types that have no such pattern here.
+/// Writes 1 to each element; returns false for types that have no such pattern here.
 bool fill_with_ones(void* data, std::size_t bytes, at::ScalarType type) {
   switch (type) {
     case at::kFloat:
@@ -122,7 +122,7 @@ void StandIns::for_each_result(c10::ArrayRef<c10::IValue> results, Visit&& visit
     for_each_tensor(value, [&](const at::Tensor& tensor) { visit(tensor, place++); });
 }
 
-/// Of a result that is alone on its storage.
+/// For a result that is alone on its storage.
 void StandIns::fill_storage(const at::Tensor& tensor, bool truth, Large large) const {
   const std::size_t bytes = tensor.storage().nbytes();
   if (bytes == 0) return;

@@ -11,13 +11,13 @@ class StandIns {
  public:
   explicit StandIns(const Options& options) : options_(options) {}
 
-  /// Of new results on the CPU, and of out arguments; `call` still holds the arguments.
+  /// Fills new results on the CPU, and out arguments; `call` still holds the arguments.
   void fill(const Call& call, const Outcome& outcome, c10::ArrayRef<c10::IValue> results) const;
-  /// The same where a kernel has computed something, from stand-ins: as if it had not, and no value is infinite.
+  /// The same if a kernel has computed something from stand-ins: as if it had not, and no value is infinite.
   void refill(const Call& call, const Outcome& outcome, c10::ArrayRef<c10::IValue> results) const;
-  /// Integers and bools that a skipped op should have written. Floating tensors keep what they hold.
+  /// Fills integers and bools that a skipped op should have written. Floating tensors keep what they hold.
   void fill_written(const Call& call) const;
-  /// Of new results on the card, by kernels there, and of what a copy to the host should have written.
+  /// Fills new results on the card, by kernels there, and what a copy to the host should have written.
   void fill_on_card(const Call& call, c10::ArrayRef<c10::IValue> arguments, c10::ArrayRef<c10::IValue> results) const;
 
  private:

@@ -1,6 +1,6 @@
 // Copies between the host and the device, and between tensors of one layout, are torch's own host code over
-// cudaMemcpyAsync, with what it does for pinned memory and other streams. Only what it would launch a kernel for is
-// ours.
+// cudaMemcpyAsync, with what it does for pinned memory and other streams. Only copies that would launch a kernel are
+// emulated here.
 #include "tensorpager/emulation/late_ops.h"
 #include "tensorpager/emulation/tensors.h"
 #include "tensorpager/emulation/torch_internals.h"
@@ -8,7 +8,7 @@
 namespace tensorpager::emulation {
 namespace {
 
-/// As torch decides that a copy needs no kernel.
+/// Whether a copy needs no kernel, as torch decides it.
 bool is_memcpy(const at::Tensor& to, const at::Tensor& from) {
   return to.scalar_type() == from.scalar_type() && to.sizes() == from.sizes() && to.strides() == from.strides() &&
          to.is_non_overlapping_and_dense() && to.is_conj() == from.is_conj() && to.is_neg() == from.is_neg();

@@ -21,7 +21,7 @@ namespace {
 
 using torch::CppFunction;
 
-/// Muted while it lives: torch warns of kernels that replace others, as these are meant to.
+/// While it lives, mutes torch's warnings of kernels that replace others, as these are meant to.
 class NoWarnings {
   struct Mute final : c10::WarningHandler {
     void process(const c10::Warning&) override {}

@@ -1,4 +1,4 @@
-// A call of an op's CPU kernel on what it will find when the stream comes to it: its arguments, and where it runs.
+// A call of an op's CPU kernel, made when the stream comes to it: its arguments, and where it runs.
 #pragma once
 
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -18,7 +18,7 @@ struct Place {
   bool is_one = true;                 // the device of all tensors that are on one
 };
 
-/// Throws torch's own error where tensors are on devices that may not be mixed.
+/// Throws torch's own error if tensors are on devices that may not be mixed.
 Place place_of(const c10::OperatorHandle& op, const OpTraits& traits, c10::ArrayRef<c10::IValue> arguments);
 
 /// One argument for the CPU's kernel: tensors over device bytes, a generator that is seeded by the device's.

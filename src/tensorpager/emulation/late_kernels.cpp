@@ -15,7 +15,7 @@
 namespace tensorpager::emulation {
 namespace {
 
-/// From a tensor's first element to its last, in elements. Strides of tensors are never negative.
+/// Number of elements from a tensor's first to its last. Strides of tensors are never negative.
 std::size_t extent(const at::Tensor& tensor) {
   std::int64_t last = 0;
   for (std::int64_t i = 0; i < tensor.dim(); ++i) last += (tensor.size(i) - 1) * tensor.stride(i);

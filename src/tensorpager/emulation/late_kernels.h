@@ -48,11 +48,11 @@ void wait_for_current_stream();
 /// Device tensors on the current device, from torch's CUDA allocator.
 at::Tensor empty(at::IntArrayRef sizes, at::IntArrayRef strides, at::ScalarType type);
 at::Tensor empty(at::IntArrayRef sizes, at::ScalarType type);  // contiguous
-/// Of the same sizes and type; of the same strides where they are dense.
+/// A tensor of the same sizes and type; of the same strides if they are dense.
 at::Tensor empty_as(const at::Tensor& tensor);
 
-/// Moves the CUDA generator (the current device's where none is given) on, as a kernel launch does, and returns a seed
-/// for `generator_of` when the kernel runs: what is drawn does not depend on the schedule.
+/// Advances the CUDA generator (the current device's if none is given) as a kernel launch does, and returns a seed for
+/// `generator_of` when the kernel runs: what is drawn does not depend on the schedule.
 std::uint64_t reserve_random(const std::optional<at::Generator>& generator = std::nullopt);
 at::Generator generator_of(std::uint64_t seed);
 

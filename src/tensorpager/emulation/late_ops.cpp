@@ -28,7 +28,7 @@ class OutputsAreRight {
   OutputsAreRight(const OutputsAreRight&) = delete;
   OutputsAreRight& operator=(const OutputsAreRight&) = delete;
 
-  /// Whether they are for this op; not for others that the generic kernel calls.
+  /// Whether the outputs are for this op; not for others that the generic kernel calls.
   static bool are_for(const OpTraits& traits) { return of_ && traits.takes_out && of_->family == traits.family; }
 
  private:
@@ -63,7 +63,7 @@ void put(const c10::IValue& to, const c10::IValue& result) {
   for (std::size_t i = 0; i < tensors.size(); ++i) put(tensors[i], results.at(i));
 }
 
-/// As torch does for `out=` tensors of the wrong size.
+/// Resizes, as torch does for `out=` tensors of the wrong size.
 void resize_outputs(const OpTraits& traits, const Shapes& shapes, const std::vector<c10::IValue>& arguments) {
   for (std::size_t i = 0; i < traits.result_is.size(); ++i) {
     if (traits.result_is[i] == OpTraits::kNone || shapes.results[i].tensors.empty()) continue;

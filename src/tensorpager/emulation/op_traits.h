@@ -23,7 +23,7 @@ struct OpTraits {
   std::string family = {};  // `add` of `aten::add.out` and `aten::add_`
   Course course = Course::kLate;
   std::string reason = {};   // of kWhenItRan
-  bool takes_out = false;    // an argument is `out=`: it is resized where its sizes are wrong
+  bool takes_out = false;    // an argument is `out=`: it is resized if its sizes are wrong
   bool returns_new = false;  // at least one result is a new tensor
   bool is_checked = false;   // though nothing is new, the shape function says at once whether the arguments are right
   bool uses_cublas = false;

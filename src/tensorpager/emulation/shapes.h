@@ -34,7 +34,7 @@ struct Shapes {
   std::vector<ResultShape> results;
 };
 
-/// Asks the shape function, or remembers what it said. Thread-safe; no lock is held while Python code runs.
+/// Calls the shape function, or returns its cached answer. Thread-safe; no lock is held while Python code runs.
 std::shared_ptr<const Shapes> shapes_of(const c10::OperatorHandle& op, const OpTraits& traits,
                                         const std::vector<c10::IValue>& arguments);
 

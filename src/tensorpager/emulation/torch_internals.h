@@ -1,5 +1,5 @@
-// Everything that the emulation takes for granted of one version of torch: private keys, and ops that need a word of
-// their own, by name. To support another version, read this file and torch_internals.cpp against it first.
+// Everything that the emulation assumes of one version of torch: private keys, and ops that need special treatment, by
+// name. To support another version, read this file and torch_internals.cpp against it first.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -13,8 +13,8 @@
 
 namespace tensorpager::emulation {
 
-/// A backend that nobody has: called on it, an op runs what torch has for every backend. That is the generic kernel of
-/// a structured op (it checks, makes the outputs and calls the `out=` op) and the host code of `copy_`.
+/// A backend that no tensor has: called on it, an op runs what torch has for every backend. That is the generic kernel
+/// of a structured op (it checks, makes the outputs and calls the `out=` op) and the host code of `copy_`.
 inline constexpr c10::DispatchKey kAnyBackend = c10::DispatchKey::PrivateUse2;
 
 /// Ops run as plain ops of their backend while this lives: no autograd, no autocast, no transforms, no Python modes,
@@ -37,11 +37,11 @@ std::string_view family_of(std::string_view name);
 bool is_host_code(const std::string& name);
 /// The op's kernel for CUDA is made of calls that are no ops, so it is emulated though CUDA has no kernel of its own.
 bool is_emulated_whole(const std::string& name);
-/// torch's shape function for the op is wrong or says less than the kernel returns: its outputs are known when it ran.
+/// torch's shape function for the op is wrong or returns less than the kernel: its outputs are known when it ran.
 bool has_wrong_shapes(const std::string& name);
 /// The op calls cuBLAS, whose handle takes a workspace for each thread and stream from the allocator.
 bool uses_cublas(const std::string& name);
-/// Tensors of different devices are all right for it.
+/// The op accepts tensors of different devices.
 bool mixes_devices(const std::string& name);
 
 }  // namespace tensorpager::emulation

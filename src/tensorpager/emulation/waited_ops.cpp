@@ -55,7 +55,8 @@ class NothingSkipped {
   bool before_;
 };
 
-/// What the kernel gets for an `out=` tensor: its size is not known yet, and one over device bytes cannot grow.
+/// The tensor that the kernel gets for an `out=` tensor: its size is not known yet, and one over device bytes cannot
+/// grow.
 at::Tensor grows(const at::Tensor& out) { return at::empty({0}, out.options().device(at::kCPU)); }
 
 void copy_out(const at::Tensor& out, const at::Tensor& result) {

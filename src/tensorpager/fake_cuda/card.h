@@ -22,8 +22,8 @@ struct Card {
   bool operator==(const Card&) const = default;
 };
 
-/// Of TENSORPAGER_CARD: fields as in "name=h100-80g devices=2 compute=9.0 multiprocessors=132 memory=85520809984", in
-/// any order; one that is missing keeps its value above. Throws InvalidArgument.
+/// Parses TENSORPAGER_CARD: fields as in "name=h100-80g devices=2 compute=9.0 multiprocessors=132 memory=85520809984",
+/// in any order; one that is missing keeps its value above. Throws InvalidArgument.
 Card parse_card(std::string_view text);
 
 }  // namespace tensorpager::fake_cuda

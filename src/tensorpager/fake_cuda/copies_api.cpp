@@ -15,7 +15,7 @@ Place place_of(World& world, const void* address) {
   return world.pinned().bytes_at(address) > 0 ? Place::kPinned : Place::kPageable;
 }
 
-/// Whether the bytes lie in one block, where they are on a device.
+/// Whether the bytes lie in one block, if they are on a device.
 bool is_valid(World& world, const void* address, std::size_t bytes) {
   const int device = world.device_of(address);
   return device < 0 || world.memory(device).bytes_at(address) >= bytes;

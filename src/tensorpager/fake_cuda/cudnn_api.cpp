@@ -18,7 +18,7 @@ struct RecurrentNetwork {
   cudnnDataType_t type;
   std::size_t inputs;
   std::size_t hidden;
-  std::size_t projected;  // as many as hidden where there is no projection
+  std::size_t projected;  // as many as hidden if there is no projection
   std::size_t layers;
 
   std::size_t gates() const { return mode == CUDNN_LSTM ? 4 : mode == CUDNN_GRU ? 3 : 1; }

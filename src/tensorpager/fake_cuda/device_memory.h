@@ -12,7 +12,7 @@ namespace tensorpager::fake_cuda {
 
 class DeviceMemory {
  public:
-  /// Throws IoError where the machine cannot map it.
+  /// Throws IoError if the machine cannot map it.
   DeviceMemory(std::size_t bytes, Fit fit);
   ~DeviceMemory();
   DeviceMemory(const DeviceMemory&) = delete;
@@ -20,7 +20,7 @@ class DeviceMemory {
 
   /// A device address; null if the device is full.
   void* allocate(std::size_t bytes);
-  /// Bytes of the block that began there, whose pages are given back; nullopt if none did.
+  /// Returns the bytes of the block that began there, whose pages are given back; nullopt if none did.
   std::optional<std::size_t> free(void* address);
   bool holds(const void* address) const;
   /// Bytes from the address to the end of its block; 0 if it is in none.

@@ -61,7 +61,7 @@ cudaDeviceProp properties_of(const Card& card, int device) {
   return properties;
 }
 
-/// 0 for what is not there, as CUDA says.
+/// Returns 0 for attributes that do not exist, as CUDA does.
 int attribute_of(const cudaDeviceProp& properties, cudaDeviceAttr attribute) {
   switch (attribute) {
     case cudaDevAttrMultiProcessorCount:

@@ -15,8 +15,8 @@ struct Range {
   bool written;
 };
 
-/// Where kernels find the bytes at a device address, which the host itself cannot read. Other addresses come back as
-/// they are.
+/// Returns where kernels find the bytes at a device address, which the host itself cannot read. Other addresses are
+/// returned unchanged.
 void* kernel_view(const void* address);
 
 /// Queues `kernel` behind all that is on a stream (a cudaStream_t; null is the current device's default stream). It

@@ -1,5 +1,5 @@
-// CUDA's own kernels. None can run here: an emulated op launches nothing, so what arrives is what nobody emulates, and
-// is refused by name.
+// CUDA's own kernels. None can run here: an emulated op launches nothing, so a launch that arrives is of an op that is
+// not emulated, and is refused by name.
 #include <cxxabi.h>
 
 #include <cstdlib>
@@ -53,7 +53,7 @@ cudaError_t refuse(const char* name, const void* kernel) {
   });
 }
 
-/// What <<<...>>> leaves for the kernel's host function.
+/// The arguments that <<<...>>> leaves for the kernel's host function.
 struct LaunchConfiguration {
   dim3 blocks;
   dim3 threads;
@@ -72,7 +72,7 @@ std::vector<LaunchConfiguration>& configurations() {
 using namespace tensorpager::fake_cuda;
 
 TENSORPAGER_CUDA_API void** __cudaRegisterFatBinary(void*) {
-  static void* handle = nullptr;  // there is one, and nobody looks into it
+  static void* handle = nullptr;  // there is one, and its contents are never read
   return &handle;
 }
 

@@ -10,11 +10,11 @@ namespace tensorpager::fake_cuda {
 
 class PinnedMemory {
  public:
-  /// Null if the machine has no room.
+  /// Returns null if the machine has no room.
   void* allocate(std::size_t bytes);
   /// Whether the address was the start of an allocation.
   bool free(void* address);
-  /// False if some of the bytes are pinned already.
+  /// Returns false if some of the bytes are pinned already.
   bool add(const void* address, std::size_t bytes);
   bool remove(const void* address);
   /// Whether allocate or add made the range that starts here.

@@ -23,16 +23,17 @@ class Queues {
     std::size_t largest_queue = 0;  // tasks
   };
 
-  /// `races`: null where nothing is checked. `schedule` as for make_schedule.
+  /// `races`: null if races are not checked. `schedule` as for make_schedule.
   Queues(int queues, int queues_per_device, std::string_view schedule, long delay_us, RaceChecker* races);
 
   /// `name` lives for ever.
   void enqueue(int queue, const char* name, const std::vector<Range>& touched, std::function<void()> kernel);
-  /// An event: all that is queued so far.
+  /// Returns a ticket for all that is queued so far.
   Ticket record(int queue);
-  /// The queue goes on when the ticket's place was reached.
+  /// The queue waits until the ticket's place was reached.
   void block(int queue, const Ticket& ticket);
-  /// A yes orders what the host queues next behind the ticket, as a wait does. After a no some time passes.
+  /// If it returns true, what the host queues next is ordered behind the ticket, as by a wait. If not, some time
+  /// passes.
   bool is_done(const Ticket& ticket);
   void wait(const Ticket& ticket);
   void wait_for_queue(int queue) { wait(record(queue)); }

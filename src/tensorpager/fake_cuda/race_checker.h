@@ -21,10 +21,10 @@ class RaceChecker {
   /// `what` is for messages: "device 0" or "pinned". Bytes of no known memory are not checked.
   void add_memory(const void* base, std::size_t bytes, const std::string& what);
   void remove_memory(const void* base);
-  /// The bytes are freed or new, and the device was waited for.
+  /// Notes that the bytes are freed or new, and the device was waited for.
   void forget(const void* from, std::size_t bytes);
 
-  /// A task that touches `touched` was queued at `position`; `clock` says what happened before it.
+  /// Notes that a task that touches `touched` was queued at `position`; `clock` says what happened before it.
   void check(int queue, const char* name, std::uint64_t position, const Clock& clock,
              const std::vector<Range>& touched);
   std::uint64_t races() const;
@@ -36,7 +36,7 @@ class RaceChecker {
     std::string what;
     Shadow shadow;
   };
-  /// A queue and what it did, where that is not ordered before the access. -1: no race.
+  /// A queue and what it did, if that is not ordered before the access. -1: no race.
   struct Conflict {
     int queue = -1;
     const char* did = "";

@@ -34,7 +34,7 @@ cudaError_t call(const char* name, Body&& body) noexcept {
   }
 }
 
-/// What a synchronising call returns: the error of the device that the queue is of.
+/// Returned by a synchronising call: the error of the queue's device.
 inline cudaError_t state_of_device(World& world, int device) {
   return world.queues().failure(device).empty() ? cudaSuccess : cudaErrorAssert;
 }

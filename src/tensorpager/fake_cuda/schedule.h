@@ -17,7 +17,7 @@ class Schedule {
   virtual void task_queued(Lock& lock, int queue) = 0;
   /// Returns when the task at a position has finished.
   virtual void wait_for(Lock& lock, int queue, std::uint64_t position) = 0;
-  /// The host polls: where time passes only with calls, some passes now.
+  /// The host polls: if time passes only with calls, some passes now.
   virtual void let_time_pass(Lock& lock) = 0;
   virtual std::string name() const = 0;
 };

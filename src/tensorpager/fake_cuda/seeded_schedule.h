@@ -43,7 +43,7 @@ class SeededSchedule final : public Schedule {
   std::mt19937_64 random_;
   std::vector<unsigned> priorities_;    // by queue
   std::vector<std::uint64_t> awaited_;  // by queue: the host waits for this position
-  unsigned budget_ = 0;                 // kernels that may run although nobody waits for them
+  unsigned budget_ = 0;                 // kernels that may run although the host does not wait for them
   bool busy_ = false;                   // the device thread is running tasks
   bool closing_ = false;
   std::condition_variable has_work_;

@@ -1,5 +1,5 @@
-// For each granule of a piece of memory: which task wrote it last, and which have read it since. Costs nothing where
-// nothing was touched.
+// For each granule of a piece of memory: which task wrote it last, and which have read it since. Untouched memory costs
+// nothing.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +27,7 @@ class Shadow {
   bool holds(const void* address) const;
   std::size_t offset_of(const void* address) const { return static_cast<std::size_t>(start(address) - base_); }
   Row row(std::size_t granule) { return Row{cells_ + granule * cells_per_row_}; }
-  /// Nothing happened to these bytes: they are new. Gives memory back.
+  /// Resets these bytes: they are new. Gives memory back.
   void forget(const void* from, std::size_t bytes);
 
  private:

@@ -1,5 +1,5 @@
-// A thread a queue, as a card's queues are independent of each other; each kernel after a random delay. Real races are
-// then real, and ThreadSanitizer sees them. The order differs from run to run.
+// One thread per queue, as a card's queues are independent of each other; each kernel after a random delay. Real races
+// are then real, and ThreadSanitizer sees them. The order differs from run to run.
 #pragma once
 
 #include <condition_variable>

@@ -1,5 +1,5 @@
 // What torch may call and an emulated card does not have: graphs, memory shared with other processes, memory pools,
-// symbols of device code, and the driver. Each says so, in CUDA's own way.
+// symbols of device code, and the driver. Each call fails with CUDA's own error.
 #include "tensorpager/fake_cuda/runtime_api.h"
 
 namespace tensorpager::fake_cuda {

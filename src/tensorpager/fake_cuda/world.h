@@ -34,9 +34,9 @@ class World {
 
   explicit World(const WorldOptions& options);
 
-  /// The process's. Aborts with the error's text where the environment is wrong.
+  /// The process's World. Aborts with the error's text if the environment is wrong.
   static World& get();
-  /// The process's where it was made already; null if not.
+  /// The process's World if it was made already; null if not.
   static World* find();
   /// Whether this process was forked off one that had its World made; CUDA cannot be used there.
   static bool is_forked_child();
@@ -55,7 +55,7 @@ class World {
   int queue_of(void* stream) const;
 
   void* allocate(int device, std::size_t bytes) { return memory(device).allocate(bytes); }
-  /// Waits for the device first, as a card does. False if no block begins there.
+  /// Waits for the device first, as a card does. Returns false if no block begins there.
   bool free(void* address);
   void* allocate_pinned(std::size_t bytes);
   bool free_pinned(void* address);

@@ -16,10 +16,10 @@ using base::Bytes;
 namespace {
 
 constexpr std::size_t kMostClasses = 6;
-/// What makes up less of the program is served on demand.
+/// Classes with a smaller share of the program are served on demand.
 constexpr double kLeastShare = 0.02;
 
-/// By storage of the trace, the number of the block that it is when the window ends; 0 for none.
+/// By storage of the trace: its block's number when the window ends; 0 for none.
 std::vector<std::uint64_t> blocks_at_end(const trace::Stream& stream, trace::Span window) {
   std::vector<std::uint64_t> blocks;
   for (const std::size_t i : trace::window_storages(stream, window).at_end)
@@ -27,7 +27,7 @@ std::vector<std::uint64_t> blocks_at_end(const trace::Stream& stream, trace::Spa
   return blocks;
 }
 
-/// What an op is known by when it begins is what it is called with, not what ops within it touch.
+/// The signature of an op holds what it is called with, not what ops within it touch.
 std::vector<plan::OpSignature> signatures_of(const trace::Stream& stream, trace::Span window) {
   std::vector<plan::OpSignature> signatures;
   for (std::size_t at = window.begin; at < window.end; ++at) signatures.push_back(signature_of(stream, stream.ops[at]));
@@ -38,8 +38,8 @@ bool is_in(const trace::Span& window, const trace::WindowClass& one) {
   return std::ranges::find(one.windows, window) != one.windows.end();
 }
 
-/// Each class's blocks as they are when the newest window ends: what an older window left was renewed since, perhaps,
-/// by those of other classes, as gradients are.
+/// Sets each class's blocks to those when the newest window ends: blocks that an older window left may have been
+/// renewed since by those of other classes, as gradients are.
 void bring_up_to_date(std::vector<Candidate>& candidates, const std::vector<trace::WindowClass>& classes,
                       const trace::Stream& stream) {
   std::vector<trace::Span> windows;
@@ -66,7 +66,7 @@ void bring_up_to_date(std::vector<Candidate>& candidates, const std::vector<trac
   }
 }
 
-/// A storage that is the same block in each class is the same over classes.
+/// Gives a storage that is the same block in each class one identity.
 void identify(std::vector<Candidate>& candidates) {
   std::optional<std::set<std::uint64_t>> everywhere;
   for (const Candidate& one : candidates) {
@@ -82,7 +82,7 @@ void identify(std::vector<Candidate>& candidates) {
   }
 }
 
-/// Slabs are there whichever class's window it is, and as large as they are now.
+/// Sets all classes' slabs to the most: slabs are there in any window, and as large as they are now.
 void level_slabs(std::vector<Candidate>& candidates, const trace::Stream& stream) {
   Bytes slab = stream.ops.back().slab;
   for (const Candidate& one : candidates) slab = std::max(slab, one.trace.slab);
@@ -121,7 +121,7 @@ std::vector<Candidate> candidates_in(const std::vector<trace::WindowClass>& clas
 void add_known(std::vector<Candidate>& candidates, const Lesson& known) {
   const std::uint64_t newest = std::ranges::max(known.classes, {}, &ClassLesson::end).end;
   for (const ClassLesson& one : known.classes) {
-    if (one.is_alike) continue;  // a newer one stands for it
+    if (one.is_alike) continue;  // a newer one replaces it
     const auto is_same = [&](const Candidate& other) { return one.agenda->signatures() == other.signatures; };
     if (candidates.size() == kMostClasses || std::ranges::any_of(candidates, is_same)) continue;
     trace::Trace trace = *one.trace;

@@ -15,20 +15,21 @@ struct Lesson;
 struct Candidate {
   trace::Trace trace;
   std::vector<plan::OpSignature> signatures;
-  std::vector<std::uint64_t> blocks;  // by storage, its number; 0: none
-  std::uint64_t blocks_at;            // when: so many ops of the session before
-  std::uint64_t end;                  // of the last window, likewise
-  double share;                       // of all recorded ops
+  std::vector<std::uint64_t> blocks;  // by storage: its block's number; 0: none
+  std::uint64_t blocks_at;            // the op index of the session at which `blocks` holds
+  std::uint64_t end;                  // op index at the end of the last window
+  double share;                       // of the class in all recorded ops
   bool is_alike = false;              // no two of its windows are equal
 };
 
-/// Classes that came again, and windows that are alike where most did not; the largest share first.
+/// Classes that came again, and similar windows if most did not; the largest share first.
 std::vector<Candidate> candidates_in(const std::vector<trace::WindowClass>& classes, const trace::Stream& stream);
 
-/// What the program did before it may do again.
+/// Adds known classes: what the program did before it may do again.
 void add_known(std::vector<Candidate>& candidates, const Lesson& known);
 
-/// What is the same storage or slab in all of them is so in their traces; blocks are those when the newest window ends.
+/// Makes what is the same storage or slab in all of them so in their traces; sets blocks to those when the newest
+/// window ends.
 void relate(std::vector<Candidate>& candidates, const std::vector<trace::WindowClass>& classes,
             const trace::Stream& stream);
 

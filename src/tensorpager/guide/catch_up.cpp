@@ -1,4 +1,4 @@
-// From when the lesson was learned to now: what the program has done since is told to who is to follow its plans.
+// Replays what the program has done since the profile was made to the follower of its plans.
 #include <algorithm>
 #include <memory>
 #include <utility>
@@ -13,7 +13,7 @@ using trace::StorageId;
 
 namespace {
 
-/// In which order its ops made blocks, if that is known still.
+/// Reports the order in which its ops made blocks, if that is still known.
 void tell_last_window(pager::PlanCursor& cursor, const ClassLesson& one, const trace::Stream& stream) {
   const std::uint32_t ops = one.agenda->ops();
   if (one.end < stream.first + ops) return;
@@ -26,7 +26,7 @@ bool catch_up(pager::PlanSwitch& follower, const Lesson& lesson, const trace::St
               const std::unordered_map<std::uint64_t, pager::Block*>& blocks) {
   const auto newest = std::ranges::max_element(lesson.classes, {}, &ClassLesson::end);
   if (stream.first > newest->end || stream.first + stream.ops.size() < newest->end) return false;
-  std::unordered_map<std::uint64_t, std::unique_ptr<pager::Block>> gone;  // in the place of those that died since
+  std::unordered_map<std::uint64_t, std::unique_ptr<pager::Block>> gone;  // stand in for those that died since
   const auto block_of = [&](std::uint64_t number, Bytes size) -> pager::Block& {
     const auto found = blocks.find(number);
     if (found != blocks.end()) return *found->second;
@@ -41,7 +41,7 @@ bool catch_up(pager::PlanSwitch& follower, const Lesson& lesson, const trace::St
     const ClassLesson& one = lesson.classes[c];
     for (std::uint32_t i = 0; i < one.blocks.size(); ++i) {
       const StorageId id{i};
-      // Of an older window only what is alive still.
+      // Of an older window only blocks that are still alive.
       const bool is_known = one.blocks[i] != 0 && (&one == &*newest || blocks.contains(one.blocks[i]));
       if (is_known) follower.cursor(c).bind(id, block_of(one.blocks[i], one.agenda->storage_size(id)));
     }
@@ -50,7 +50,7 @@ bool catch_up(pager::PlanSwitch& follower, const Lesson& lesson, const trace::St
     tell_last_window(follower.cursor(c), lesson.classes[c], stream);
   follower.start_after(static_cast<std::size_t>(newest - lesson.classes.begin()));
 
-  std::vector<pager::Action> actions;  // of what is over
+  std::vector<pager::Action> actions;  // ignored: they are past
   for (std::size_t at = newest->end - stream.first; at < stream.ops.size(); ++at) {
     const trace::StreamOp& op = stream.ops[at];
     const bool is_expected = follower.begin_op(signature_of(stream, op), {}, actions);

@@ -11,14 +11,14 @@
 namespace tensorpager::guide {
 namespace {
 
-constexpr std::uint64_t kLooksBeforeRest = 2;  // at which all fitted
+constexpr std::uint64_t kLooksBeforeRest = 2;  // at which all fitted the budget
 constexpr std::uint64_t kMostMissedLooks =
     1000;  // after so many ops of other threads the one that is followed has ended
-constexpr std::size_t kMostOps = std::size_t{1} << 17;  // that are remembered
+constexpr std::size_t kMostOps = std::size_t{1} << 17;  // ops that are remembered
 // Six steps, and as many ops again that touch nothing yet.
 constexpr std::uint64_t kOpsOfStep = 12;
-constexpr std::uint64_t kEnoughBlocks = 16;  // moved, to say what one costs
-// Of the time of a window: for less a plan in force is not changed for another.
+constexpr std::uint64_t kEnoughBlocks = 16;  // least number of moved blocks from which the cost of one is known
+// Share of a window's time: an active plan is not changed for a smaller gain.
 constexpr double kLeastGain = 0.02;
 
 }  // namespace
@@ -56,13 +56,13 @@ void Guide::hint(base::Hint hint) noexcept {
   look();
 }
 
-/// Where the program's next op begins; nothing is under way there.
+/// Calls back where the program's next op begins; nothing is under way there.
 void Guide::look() {
   pager_.call_at_boundary([this] { at_boundary(); });
 }
 
 void Guide::at_boundary() {
-  if (is_resting_) return rest_on();  // it took the place of the look at whether the rest is over
+  if (is_resting_) return rest_on();  // it replaced the check whether the pause is over
   bool is_followed = false;
   {
     const std::lock_guard lock(mutex_);
@@ -73,7 +73,7 @@ void Guide::at_boundary() {
   if (!is_for_another_thread()) check();
 }
 
-/// Where another thread's op was first, it is tried again at the next; a plan for a thread that has ended is let go.
+/// If another thread's op came first, tries again at the next; cancels a plan for a thread that has ended.
 bool Guide::is_for_another_thread() {
   bool has_ended = false;
   {
@@ -106,7 +106,7 @@ void Guide::learn_more() {
   try {
     worker_ = std::thread([this] { work(); });
   } catch (const std::system_error&) {
-    look_at_ops_ = look_at_steps_ = kNever;  // no thread, no plan: on demand it goes on
+    look_at_ops_ = look_at_steps_ = kNever;  // without a thread there are no plans: continues on demand
   }
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
@@ -129,7 +129,7 @@ void Guide::work() {
   }
 }
 
-/// Where it fails the program goes on on demand.
+/// If it fails the program continues on demand.
 void Guide::study() {
   try {
     const trace::Stream stream = recorder_.stream();
@@ -138,7 +138,7 @@ void Guide::study() {
     {
       const std::lock_guard lock(mutex_);
       known = known_;
-      // Under a plan transfer threads do what ops did before.
+      // Under a plan transfer threads do what ops did before it.
       const auto since = costs.since(followed_costs_);
       if (std::min(since.page_out.blocks, since.page_in.blocks) >= kEnoughBlocks) costs = since;
     }
@@ -157,7 +157,7 @@ void Guide::study() {
   }
 }
 
-/// For later sessions.
+/// Keeps the plans for later sessions.
 void Guide::keep(const Lesson& lesson) const {
   if (!options_.cache) return;
   plan::PlanCache::Traces traces;
@@ -173,7 +173,7 @@ void Guide::keep(const Lesson& lesson) const {
   }
 }
 
-/// Where plans are in force for all that was learned, by what they promise now and the new ones do.
+/// If the active plans cover all of `learned`, compares what they predict now with the new ones.
 bool Guide::is_of_use(const Lesson& learned, const std::shared_ptr<const Lesson>& known, const plan::Machine& machine) {
   const auto is_followed = [&] { return follower_thread_ != std::thread::id() && known_ == known; };
   {
@@ -196,12 +196,12 @@ void Guide::begin_with(Lesson given) {
   });
 }
 
-/// Between ops.
+/// Call it between ops.
 void Guide::begin() {
   if (is_resting_) {
     {
       const std::lock_guard lock(mutex_);
-      lesson_.reset();  // of before
+      lesson_.reset();  // made before the pause
     }
     return rest_on();
   }
@@ -215,7 +215,7 @@ void Guide::begin() {
   put_in_force(lesson);
 }
 
-/// `has_another`: it is for another thread than this one.
+/// `has_another`: the profile is for another thread than this one.
 std::shared_ptr<const Lesson> Guide::take_lesson(bool& has_another) {
   const std::lock_guard lock(mutex_);
   if (is_over_ || !lesson_) return nullptr;

@@ -1,15 +1,15 @@
-// Learns what a program repeats, plans it, and puts the plan in force while the program runs.
+// Finds what a program repeats, plans it, and activates the plan while the program runs.
 //
-//   recorded ops --> windows --> classes --> plans --> in force from the next op on
-//        ^ a sink of the session     (on a thread of its own, or where the program stands)
+//   recorded ops --> windows --> classes --> plans --> active from the next op on
+//        ^ a sink of the session     (on a thread of its own, or on the program's)
 //
-// It looks for windows after the third step that an optimizer ends or the program marks, and then ever more rarely;
-// where nothing tells steps, after so many ops. Where the program does other than planned it looks again, and a plan
-// that it hardly keeps to is taken back. Where it does as planned, the same is planned again from the times that were
-// seen since, as long as that gains something.
+// It looks for windows after the third step that an optimizer ends or the program marks, and then ever more rarely; if
+// nothing marks steps, after so many ops. If the program does other than planned it looks again, and a plan that is
+// hardly followed is cancelled. If it does as planned, the same windows are planned again from the times that were
+// measured since, as long as that gains something.
 //
-// Recording costs a little of each op. So it rests while the program does as planned, or fits into the budget, and goes
-// on where that has changed.
+// Recording costs a little of each op. So it pauses while the program does as planned, or fits into the budget, and
+// resumes when that has changed.
 #pragma once
 
 #include <atomic>
@@ -30,18 +30,18 @@
 
 namespace tensorpager::guide {
 
-/// What came of it so far. Figures are of the newest plan for the class of windows that makes up most.
+/// Results so far. Figures are of the newest plan for the class of windows that makes up most.
 struct Progress {
-  std::uint64_t plans = 0;  // that came in force
+  std::uint64_t plans = 0;  // plans that became active
   std::uint64_t window_ops = 0;
   std::uint64_t predicted_peak_bytes = 0;
   double predicted_window_seconds = 0;
-  double predicted_overhead = 0;    // of a window's compute
-  double lower_bound_overhead = 0;  // the least that any plan could cost
-  double placement_waste = 0;       // what planned blocks and slabs reach up to, over the peak, less 1
-  // Since it came in force, of all that the program did:
+  double predicted_overhead = 0;    // over a window's compute time
+  double lower_bound_overhead = 0;  // a lower limit for any plan without recomputation
+  double placement_waste = 0;       // the top of planned blocks and slabs, over the peak, minus 1
+  // Since it became active, of all that the program did:
   double followed_share = 0;     // of the ops that touch a block
-  double measured_overhead = 0;  // time that paging took of ops, over all other
+  double measured_overhead = 0;  // time that paging took of ops, over all other time
 
   template <typename Visit>
   void for_each(Visit&& visit) const {
@@ -60,13 +60,13 @@ struct Progress {
 class Guide final : public base::EventSink {
  public:
   struct Options {
-    bool plans = true;                                 // else it records only
-    bool waits = false;                                // plans where the program stands: at the same op in every run
-    bool rests = true;                                 // records only what there is to learn from
-    bool refines = true;                               // plans again from the times seen under a plan
-    std::optional<base::Bytes> granule = {};           // of what is recorded; else the pager's
-    std::size_t least_ops = std::size_t{1} << 12;      // that are remembered; more where steps or windows are longer
-    std::function<void(const std::string&)> say = {};  // a line for people
+    bool plans = true;    // false: only records
+    bool waits = false;   // plans on the program's thread, at the same op in every run, and not in the background
+    bool rests = true;    // pauses recording when there is nothing to learn
+    bool refines = true;  // plans again from the times measured under a plan
+    std::optional<base::Bytes> granule = {};           // for recorded sizes; else the pager's
+    std::size_t least_ops = std::size_t{1} << 12;      // ops that are remembered; more if steps or windows are longer
+    std::function<void(const std::string&)> say = {};  // prints a line for people
     std::optional<plan::PlanCache> cache = {};         // of plans for later sessions, and from earlier ones
   };
 
@@ -76,10 +76,10 @@ class Guide final : public base::EventSink {
   Guide(const Guide&) = delete;
   Guide& operator=(const Guide&) = delete;
 
-  /// Follows these plans, of which nothing is known to have run, from the next op on. No other is made before the
+  /// Follows these plans, of which nothing is known to have run, from the next op on. Makes no other plan before the
   /// program does other than planned for the most part.
   void begin_with(Lesson given);
-  /// Lets go of the plan, and makes no other. Between ops.
+  /// Ends the plan, and makes no other. Call it between ops.
   void stop();
   Progress progress() const;  // takes the pager's lock
   bool plans() const { return options_.plans; }
@@ -98,8 +98,8 @@ class Guide final : public base::EventSink {
 
  private:
   static constexpr std::uint64_t kNever = std::numeric_limits<std::uint64_t>::max();
-  static constexpr std::uint64_t kFirstSteps = 3;  // fewer show no two alike: an optimizer makes its state in the first
-  static constexpr std::uint64_t kFirstOps = 1024;  // where nothing tells steps
+  static constexpr std::uint64_t kFirstSteps = 3;  // fewer show no two equal: an optimizer makes its state in the first
+  static constexpr std::uint64_t kFirstOps = 1024;  // if nothing marks steps
 
   void count();
   void look();
@@ -128,52 +128,52 @@ class Guide final : public base::EventSink {
 
   pager::Pager& pager_;
   const Options options_;
-  std::atomic<std::uint64_t> window_ops_{0};  // of the newest plan
+  std::atomic<std::uint64_t> window_ops_{0};  // of the newest plan's window
   trace::Recorder recorder_;
-  std::atomic<std::uint64_t> ops_{0};    // that touched blocks
-  std::atomic<std::uint64_t> steps_{0};  // that the program told of
+  std::atomic<std::uint64_t> ops_{0};    // ops that touched blocks
+  std::atomic<std::uint64_t> steps_{0};  // steps that the program marked
   std::atomic<std::uint64_t> look_at_ops_;
   std::atomic<std::uint64_t> look_at_steps_;
-  std::atomic<std::uint64_t> looks_that_fit_{0};  // in a row, at which all was within the budget
+  std::atomic<std::uint64_t> looks_that_fit_{0};  // analyses in a row at which all was within the budget
   std::atomic<bool> is_resting_{false};
-  std::atomic<bool> is_settled_{false};  // planning what is in force again gains nothing
+  std::atomic<bool> is_settled_{false};  // converged: planning again gains nothing
 
-  mutable std::mutex mutex_;  // never held while the pager is called
+  mutable std::mutex mutex_;  // not held while the pager is called
   std::condition_variable changed_;
   std::thread worker_;
-  bool is_wanted_ = false;    // a look, of the worker
-  bool is_studying_ = false;  // the worker
+  bool is_wanted_ = false;    // an analysis is requested of the worker
+  bool is_studying_ = false;  // the worker analyses now
   bool is_over_ = false;
-  std::shared_ptr<const Lesson> lesson_;  // learned, and not in force yet
-  std::shared_ptr<const Lesson> known_;   // that came in force last
-  std::thread::id follower_thread_;       // whose ops are followed; none: no plan is in force
-  std::uint64_t missed_looks_ = 0;        // in a row, at which that thread was not there
+  std::shared_ptr<const Lesson> lesson_;  // made, and not active yet
+  std::shared_ptr<const Lesson> known_;   // that became active last
+  std::thread::id follower_thread_;       // whose ops are followed; none: no plan is active
+  std::uint64_t missed_looks_ = 0;        // boundaries in a row at which that thread was not there
   Progress progress_;
   struct Mark {
-    std::uint64_t ops = 0;       // that touch a block
-    std::uint64_t followed = 0;  // by the pager's count
-    std::uint64_t missed = 0;    // likewise
+    std::uint64_t ops = 0;       // ops that touch a block
+    std::uint64_t followed = 0;  // followed ops by the pager's count
+    std::uint64_t missed = 0;    // missed ops, likewise
     std::uint64_t page_outs = 0;
-    double paged = 0;     // seconds that ops waited for transfers, and handled them
+    double paged = 0;     // seconds of paging in ops
     double computed = 0;  // seconds
   };
   Mark now() const;
-  pager::TransferCosts followed_costs_;  // when a plan came in force where none was
-  Mark begun_;                           // when the newest plan came in force
-  Mark rested_;                          // when it began to rest
+  pager::TransferCosts followed_costs_;  // when a plan became active and none was
+  Mark begun_;                           // when the newest plan became active
+  Mark rested_;                          // when recording paused
   double rested_at_ = 0;                 // seconds
-  std::uint64_t rested_ops_ = 0;         // in rests that are over, as far as they are known
+  std::uint64_t rested_ops_ = 0;         // during pauses that are over, as far as they are known
   double rested_computed_ = 0;           // seconds, likewise
 
   // For that thread only.
-  std::unique_ptr<pager::PlanSwitch> follower_;  // in force
+  std::unique_ptr<pager::PlanSwitch> follower_;  // the active plans
   std::uint64_t checked_ops_ = 0;                // the figures at the last check
   std::uint64_t checked_followed_ = 0;
   std::uint64_t held_ = 0;        // checks in a row at which the plan held
   std::uint64_t taken_back_ = 0;  // plans in a row that did not hold
-  bool is_given_ = false;         // by somebody: no other takes its place while it holds at all
-  std::uint64_t refined_ = 0;     // times that a quicker plan took the place of the one in force
-  std::uint64_t checks_ = 0;      // of the plans in force at which the program did other than planned, or may do
+  bool is_given_ = false;         // user-supplied: no other takes its place while it holds at all
+  std::uint64_t refined_ = 0;     // times that a quicker plan replaced the active one
+  std::uint64_t checks_ = 0;      // checks of active plans at which the program did other than planned, or may do
 };
 
 }  // namespace tensorpager::guide

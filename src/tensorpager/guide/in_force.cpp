@@ -1,4 +1,4 @@
-// What is in force: checked, kept or taken back, rested from, and what came of it.
+// The active plan: checks, keeps or cancels it, pauses recording, and reports its results.
 #include <algorithm>
 #include <bit>
 #include <chrono>
@@ -13,11 +13,12 @@ namespace tensorpager::guide {
 namespace {
 
 constexpr std::uint64_t kCheckWindows = 4;
-constexpr std::uint64_t kChecksBeforeRest = 2;  // at which the plan held
-constexpr std::uint64_t kOpsOfRest = 4096;      // of any kind, between two looks at whether it is over
-constexpr std::uint64_t kMostTakenBack = 16;    // each doubles the time until the next look
-constexpr std::uint64_t kMostRefined = 3;       // times that a plan in force is changed for a quicker one
-// Of the ops between two checks. Below the first there may be more to learn, below the second a plan is taken back.
+constexpr std::uint64_t kChecksBeforeRest = 2;  // at which the plan was followed
+constexpr std::uint64_t kOpsOfRest = 4096;      // of any kind, between two checks whether the pause is over
+constexpr std::uint64_t kMostTakenBack = 16;    // each doubles the time until the next analysis
+constexpr std::uint64_t kMostRefined = 3;       // times that an active plan is replaced by a quicker one
+// Shares of the ops between two checks. Below the first there may be more to learn, below the second a plan is
+// cancelled.
 constexpr double kMostFollowed = 0.95;
 constexpr double kLeastFollowed = 0.3;
 
@@ -27,7 +28,7 @@ double ratio(std::uint64_t part, std::uint64_t whole) {
 
 }  // namespace
 
-/// Where it fails the program goes on on demand.
+/// If it fails the program continues on demand.
 void Guide::put_in_force(const std::shared_ptr<const Lesson>& learned, bool is_given) {
   try {
     begin_to_follow(learned, is_given);
@@ -37,7 +38,7 @@ void Guide::put_in_force(const std::shared_ptr<const Lesson>& learned, bool is_g
   }
 }
 
-/// `is_given`: from the beginning of some window on, which the follower finds.
+/// `is_given`: followed from the begin of some window on, which the follower finds.
 void Guide::begin_to_follow(const std::shared_ptr<const Lesson>& learned, bool is_given) {
   const Lesson& lesson = *learned;
   const trace::Stream stream = recorder_.stream();
@@ -77,7 +78,7 @@ void Guide::begin_to_follow(const std::shared_ptr<const Lesson>& learned, bool i
     note_prediction(most, most.predicted());
   }
   if (!is_again)
-    unsettle();  // what earlier looks found was of no plan
+    unsettle();  // earlier analyses were of no plan
   else if (++refined_ >= kMostRefined)
     is_settled_ = true;
   const char* const how = is_given         ? "user-supplied plan: "
@@ -87,7 +88,7 @@ void Guide::begin_to_follow(const std::shared_ptr<const Lesson>& learned, bool i
   say(how + lesson.describe());
 }
 
-/// With the mutex held.
+/// Call it with the mutex held.
 void Guide::note_prediction(const ClassLesson& most, const plan::Prediction& predicted) {
   progress_.predicted_peak_bytes = predicted.peak.count();
   progress_.predicted_window_seconds = std::chrono::duration<double>(predicted.step).count();
@@ -95,7 +96,7 @@ void Guide::note_prediction(const ClassLesson& most, const plan::Prediction& pre
   progress_.lower_bound_overhead = most.lower_bound_overhead.value_or(0);
 }
 
-/// On the thread that is followed.
+/// Call it on the followed thread.
 void Guide::let_go() {
   pager_.follow(nullptr);
   follower_.reset();
@@ -118,7 +119,7 @@ void Guide::check() {
     taken_back_ = 0;
     ++held_;
     if (!is_settled_) return learn_more();
-    if (follows_alike()) return learn_ever_more_rarely();  // what comes may differ from all that came
+    if (follows_alike()) return learn_ever_more_rarely();  // the next windows may differ from all that came
     if (held_ >= kChecksBeforeRest) rest();
     return;
   }
@@ -127,13 +128,13 @@ void Guide::check() {
     let_go();
     is_given_ = false;
     unsettle();
-    // What several threads do together may look as if it repeated, time and again.
+    // Ops of several threads together may look as if they repeated, time and again.
     taken_back_ = std::min(taken_back_ + 1, kMostTakenBack);
     look_at_ops_ = ops + (ops << taken_back_) / 4;
     look_at_steps_ = steps_ + (kFirstSteps << taken_back_) / 2;
     return say("plan dropped: the program no longer does what was planned; it is being profiled again");
   }
-  if (!is_given_) learn_ever_more_rarely();  // what it does besides may never come twice alike
+  if (!is_given_) learn_ever_more_rarely();  // its other ops may never repeat
 }
 
 bool Guide::follows_alike() const {
@@ -141,18 +142,18 @@ bool Guide::follows_alike() const {
   return known_->has_alike();
 }
 
-/// At the first such check, the second, the fourth, the eighth.
+/// Analyses at the first such check, the second, the fourth, the eighth.
 void Guide::learn_ever_more_rarely() {
   if (std::has_single_bit(++checks_)) learn_more();
 }
 
-/// What the program does now may gain from another plan.
+/// Another plan may gain something by what the program does now.
 void Guide::unsettle() {
   refined_ = 0;
   is_settled_ = is_given_ || !options_.refines;
 }
 
-/// Nothing is recorded until it wakes. Between ops.
+/// Pauses recording until `wake`. Call it between ops.
 void Guide::rest() {
   if (!options_.rests || is_resting_) return;
   {
@@ -171,7 +172,7 @@ void Guide::rest_on() {
   pager_.call_at_boundary([this] { at_rest(); }, kOpsOfRest);
 }
 
-/// It is over where the program does other than planned, or no longer fits.
+/// Ends the pause if the program does other than planned, or no longer fits.
 void Guide::at_rest() {
   const pager::Account account = pager_.account();
   bool is_over = false;
@@ -219,7 +220,7 @@ Guide::Mark Guide::now() const {
   mark.ops += rested_ops_;
   mark.computed += rested_computed_;
   if (is_resting_) {
-    // Ops are those of which the plan knows, and all that is not paging is taken for compute.
+    // Ops are those that the plan knows, and all time that is not paging counts as compute.
     mark.ops += mark.followed - rested_.followed + mark.missed - rested_.missed;
     mark.computed += base::seconds_now() - rested_at_ - (mark.paged - rested_.paged);
   }
@@ -232,7 +233,7 @@ Progress Guide::progress() const {
   Progress progress = progress_;
   if (progress.plans == 0) return progress;
   const std::uint64_t followed = mark.followed - begun_.followed;
-  // What is made outside ops is followed, and no op.
+  // Allocations outside ops are followed, and are no ops.
   const std::uint64_t ops = std::max(mark.ops - begun_.ops, followed + mark.missed - begun_.missed);
   progress.followed_share = ratio(followed, ops);
   const double computed = mark.computed - begun_.computed;

@@ -21,7 +21,8 @@ using base::Bytes;
 
 namespace {
 
-/// Of a direction in which nothing was moved yet. A plan for a slower link begins its transfers earlier.
+/// Bytes per second of a direction in which nothing was moved yet. A plan for a slower link begins its transfers
+/// earlier.
 constexpr double kUnknownRate = 1e9;
 
 plan::Nanoseconds nanoseconds_of(double seconds) { return plan::Nanoseconds(std::llround(seconds * 1e9)); }
@@ -38,7 +39,7 @@ double overhead_of(plan::Nanoseconds step, plan::Nanoseconds compute) {
   return compute.count() > 0 ? static_cast<double>(step.count()) / static_cast<double>(compute.count()) - 1 : 0;
 }
 
-/// What an earlier session planned, with what it promises by the times seen now.
+/// Plans of an earlier session, with predictions by the times measured now.
 std::vector<plan::Plan> find_kept(const plan::PlanCache& cache, const std::vector<Candidate>& candidates, Bytes budget,
                                   const plan::Machine& machine) {
   plan::PlanCache::Traces traces;
@@ -58,7 +59,7 @@ std::vector<plan::Plan> plan_alone(const plan::Problem& problem) {
   return plan ? std::vector{plan.value()} : std::vector<plan::Plan>();
 }
 
-/// One for each candidate, or for the first alone where they have no common table; none where there is no plan.
+/// One plan for each candidate, or for the first alone if they have no common table; empty if there is no plan.
 std::vector<plan::Plan> plan_all(const std::vector<Candidate>& candidates, Bytes budget, const plan::Machine& machine) {
   std::vector<plan::Problem> problems;
   problems.reserve(candidates.size());
@@ -106,7 +107,7 @@ double gain_over(const Lesson& lesson, const std::vector<plan::Prediction>& othe
   double now = 0, before = 0;
   for (std::size_t i = 0; i < others.size(); ++i) {
     const ClassLesson& one = lesson.classes[i];
-    // The share is of ops; so a class takes that times its time for an op.
+    // The share is of ops, so a class takes that times its mean op time.
     const double weight = one.share / one.agenda->ops();
     now += weight * std::chrono::duration<double>(one.predicted().step).count();
     before += weight * std::chrono::duration<double>(others[i].step).count();
@@ -152,7 +153,7 @@ base::Result<Lesson, NoLesson> learn(const trace::Stream& stream, Bytes budget, 
   if (std::ranges::all_of(candidates, fits)) return NoLesson::kFits;
   if (known != nullptr && known->thread == lesson.thread) add_known(candidates, *known);
   relate(candidates, classes, stream);
-  // What is known already is planned again, from the times that were seen.
+  // Known classes are planned again, from the measured times.
   std::vector<plan::Plan> plans;
   if (cache != nullptr && (known == nullptr || has_more_than(candidates, *known)))
     plans = find_kept(*cache, candidates, budget, machine);

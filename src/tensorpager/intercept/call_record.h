@@ -1,5 +1,5 @@
-// What one call does, gathered from its arguments for whoever records ops: a second look at them that is only taken
-// while there is such a one.
+// What one call does, gathered from its arguments for the recorder of ops: they are visited a second time, only while
+// ops are recorded.
 #pragma once
 
 #include <vector>
@@ -17,7 +17,7 @@ class CallRecord {
   void add(const at::TensorBase& tensor, pager::Access access);
   void add(const c10::IValue& value, pager::Access access);
 
-  /// Tells the sink, and the frame that the op is recorded. `arguments`: of a boxed call.
+  /// Reports the op to the sink, and to the frame that it is recorded. `arguments`: of a boxed call.
   void tell(base::EventSink& sink, Frame& frame, c10::ArrayRef<c10::IValue> arguments = {});
 
  private:

@@ -28,14 +28,14 @@ struct UnderWay {
   c10::intrusive_ptr<c10d::Work> work;
   std::vector<pager::Block*> blocks;
 
-  /// Whether a thread of the process group completes it. Gloo's messages are completed by who waits for them; its
-  /// reduce_scatter, of no known type, does its last part there and never says that it is completed.
+  /// Whether a thread of the process group completes it. Gloo's messages are completed by the thread that waits for
+  /// them; its reduce_scatter, of no known type, does its last part there and never says that it is completed.
   bool goes_on_by_itself() const {
     const c10d::OpType type = work->retrieveOpType();
     return type != c10d::OpType::SEND && type != c10d::OpType::RECV && type != c10d::OpType::RECVANYSOURCE &&
            type != c10d::OpType::UNKNOWN;
   }
-  /// What does not say so is over when the program has dropped it.
+  /// A collective that does not report completion is over when the program has dropped its Work.
   bool is_over() const { return work->isCompleted() || (!goes_on_by_itself() && work.use_count() == 1); }
 };
 

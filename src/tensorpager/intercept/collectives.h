@@ -22,16 +22,17 @@ void run_collective(const c10::OperatorHandle& op, const OpInfo& info, c10::Disp
 /// Collectives whose arguments are kept. Read without a lock, to see whether there is anything to do.
 extern std::atomic<std::size_t> g_under_way_count;
 
-/// Lets go of what finished collectives kept; whether there were any. Polls, because not every Work has a future; calls
-/// foreign code, so no lock may be held.
+/// Releases the blocks that finished collectives kept; returns whether there were any. Polls, because not every Work
+/// has a future; calls foreign code, so no lock may be held.
 bool release_finished();
 inline void release_finished_collectives() {
   if (g_under_way_count.load(std::memory_order_relaxed) != 0) [[unlikely]]
     release_finished();
 }
 
-/// For a request that does not fit: waits until a collective is done and lets go of what it kept. False where none goes
-/// on by itself, on a collective's own thread, or after half a minute: its peer may be waiting for this very thread.
+/// For a request that does not fit: waits until a collective is done and releases what it kept. Returns false if none
+/// continues by itself, on a collective's own thread, or after half a minute: its peer may be waiting for this very
+/// thread.
 bool wait_for_a_collective();
 
 /// Held for a few instructions; see `locks_over_forks`.

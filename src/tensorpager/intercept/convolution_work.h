@@ -17,12 +17,12 @@ inline bool fit(const at::TensorBase* places, const at::TensorBase* weight) {
          weight->size(0) > 0;
 }
 
-/// What each element of `places` does: it meets one filter of its group, which is weight / weight.size(0) elements.
+/// The work of each element of `places`: it meets one filter of its group, which is weight / weight.size(0) elements.
 inline std::uint64_t filters_at(const at::TensorBase& places, const at::TensorBase& weight) {
   return 2 * unsigned_of(places.numel()) * unsigned_of(weight.numel() / weight.size(0));
 }
 
-/// Where in the op's arguments what lies.
+/// Positions in the op's arguments.
 struct ConvolutionPlaces {
   std::size_t stride, padding;
   std::optional<std::size_t> dilation = {}, transposed = {};

@@ -20,7 +20,7 @@ void DeviceStorages::died(const void* at) {
   {
     const std::lock_guard lock(mutex_);
     const auto found = storages_.find(reinterpret_cast<std::uintptr_t>(at));
-    if (found == storages_.end()) return;  // made before anybody watched
+    if (found == storages_.end()) return;  // made before recording began
     number = found->second.number;
     storages_.erase(found);
   }

@@ -1,4 +1,4 @@
-// Storages on an accelerator, where a session records that device's and not the host's: known by their addresses, which
+// Storages on an accelerator, if a session records that device's and not the host's: known by their addresses, which
 // the watch of the device's allocator reports (cuda/). Nothing here pages.
 #pragma once
 
@@ -21,14 +21,15 @@ class DeviceStorages {
 
   explicit DeviceStorages(base::Bytes granule) : granule_(granule) {}
 
-  /// The sink of births, deaths and ops from now on; null if nothing is recorded. It must outlive the calls under way.
+  /// The sink of births, deaths and ops from now on; null if nothing is recorded. It must outlive the calls in
+  /// progress.
   void set_sink(base::EventSink* sink) { sink_.store(sink, std::memory_order_release); }
   base::EventSink* sink() const { return sink_.load(std::memory_order_acquire); }
 
-  /// By the op that this thread runs. May be called with the allocator's lock held.
+  /// Reports an allocation by the op that this thread runs. May be called with the allocator's lock held.
   void born(const void* at, base::Bytes size);
   void died(const void* at);
-  /// The storage that has this address inside.
+  /// The storage that contains this address.
   std::optional<Found> find(const void* address) const;
 
  private:

@@ -13,7 +13,7 @@ namespace {
 /// Composites that read bytes themselves. Found by torch's op database with everything evicted before each call; the
 /// last groups by reading.
 constexpr std::array kDenied = {
-    std::string_view("max_pool1d"),  // calls its kernel directly where there is no gradient
+    std::string_view("max_pool1d"),  // calls its kernel directly if there is no gradient
     std::string_view("ctc_loss.Tensor"),
     std::string_view("tensor_split.tensor_indices_or_sections"),
     std::string_view("choose_qparams_optimized"),

@@ -5,8 +5,8 @@
 
 namespace tensorpager::intercept {
 
-/// Registers fallthroughs on our key in the library for the aten namespace; how many. `backend`: CPU or CUDA, whose
-/// kernels say which ops are composites.
+/// Registers fallthroughs on our key in the library for the aten namespace; returns how many. `backend`: CPU or CUDA,
+/// whose kernels say which ops are composites.
 std::size_t register_fallthroughs(torch::Library& aten, c10::DispatchKey backend);
 
 }  // namespace tensorpager::intercept

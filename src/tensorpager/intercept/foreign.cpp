@@ -15,7 +15,7 @@ struct Seen {
 };
 
 /// The storages noted lately, by address: a hit needs no lock. A storage that took the address of a dead one may be
-/// missed until the next look evicts the entry; the figure is for people.
+/// missed until the entry is evicted; the figure is for people.
 constexpr std::size_t kRecent = 1024;
 std::array<std::atomic<const c10::StorageImpl*>, kRecent> g_recent{};
 

@@ -1,5 +1,5 @@
-// Memory that ops use and that is not ours: shared memory, from_numpy, memory-mapped weights, from_blob, whatever was
-// made before the session. It is left alone, and its bytes are reported.
+// Foreign memory: shared memory, from_numpy, memory-mapped weights, from_blob, whatever was made before the session. It
+// is left alone, and its bytes are reported.
 #pragma once
 
 #include <c10/core/StorageImpl.h>
@@ -12,7 +12,7 @@ namespace tensorpager::intercept {
 /// Called for every foreign storage an op touches; cheap for those seen lately.
 void note_foreign(c10::StorageImpl& storage);
 
-/// Bytes of the foreign storages that ops touched: the most that were alive at once when looked at.
+/// Bytes of the foreign storages that ops touched: the most that were alive at one check.
 std::uint64_t foreign_peak_bytes();
 void forget_foreign();
 

@@ -1,5 +1,4 @@
-// One op under way: its pins, and the error if they do not fit. A C++ object on the stack, so that unwinding takes it
-// back.
+// One op under way: its pins, and the error if they do not fit. A C++ object on the stack, so that unwinding undoes it.
 #pragma once
 
 #include <c10/util/Exception.h>
@@ -22,7 +21,7 @@ struct Target {
   pager::Pager* pager = nullptr;
   const arena::AddressSpace* space = nullptr;
   c10::DeleterFnPtr claimed = nullptr;  // see BlockFinder
-  DeviceStorages* device = nullptr;     // an accelerator's, where they are recorded instead of the host's
+  DeviceStorages* device = nullptr;     // an accelerator's, if they are recorded instead of the host's
   bool active = false;                  // false: calls pass through
 
   /// The sink of recorded ops; null if nothing is recorded.
@@ -35,7 +34,7 @@ extern Target g_target;
 std::string describe_call(const char* op, c10::ArrayRef<at::TensorBase> tensors);
 std::string describe_call(const char* op, c10::ArrayRef<c10::IValue> arguments);
 
-/// torch's out-of-memory error, with the op and what it needs. Sees an error of the allocator below, or of admission.
+/// torch's out-of-memory error, with the op and what it needs. Handles an error of the allocator, or of admission.
 [[noreturn]] void throw_out_of_memory(const std::string& call, const std::string& shortage);
 
 /// The same without the op, for an outer frame to name.
@@ -43,7 +42,7 @@ std::string describe_call(const char* op, c10::ArrayRef<c10::IValue> arguments);
 
 class Frame {
  public:
-  /// `room` belongs to the op and lives for ever; null where nothing is known of one.
+  /// `room` belongs to the op and lives for ever; null if the op has none.
   explicit Frame(pager::WorkingRoom* room, pager::Temporaries temporaries = pager::Temporaries::kKeep)
       : pins_(*g_target.pager, temporaries, room) {}
 
@@ -54,7 +53,7 @@ class Frame {
     g_target.finder().in_value(value, [&](pager::Block& block) { pins_.see(block, access); });
   }
 
-  /// Whether a plan wants to know the op: then `follow` comes before `run`.
+  /// Whether a plan is followed: then call `follow` before `run`.
   bool is_followed() const { return pins_.is_followed(); }
   void follow(std::uint64_t name) { name_ = name; }
 
@@ -72,14 +71,14 @@ class Frame {
     }
   }
 
-  /// From here to its end the op is recorded. One that Python implements is not: what it calls is.
+  /// Records the op from here to its end. One that Python implements is not recorded: what it calls is.
   void record(base::EventSink& sink, const base::OpFacts& facts, pager::Touches& touches) {
     if (pins_.keeps_temporaries()) recorded_.emplace(sink, pins_, facts, touches);
   }
 
-  /// R1: results stay pinned in the op that called this one. False where nobody would keep them.
+  /// R1: whether results stay pinned in the op that called this one. Returns false if that op does not keep them.
   bool hands_results_up() const { return pins_.parent() != nullptr && pins_.parent()->keeps_temporaries(); }
-  /// Whether results must be looked at: to hand them up, or because their storages claim their blocks now. Those of a
+  /// Whether results must be visited: to hand them up, or because their storages claim their blocks now. Those of a
   /// factory do so when an op first sees them: until then code past all ops may be filling them, as torch.tensor()
   /// does.
   bool wants_results(bool is_factory) const {
@@ -100,7 +99,7 @@ class Frame {
  private:
   void admit() {
     try {
-      if (name_ != 0 && pins_.keeps_temporaries()) [[unlikely]]  // what Python implements is none: what it calls is
+      if (name_ != 0 && pins_.keeps_temporaries()) [[unlikely]]  // an op in Python is not reported: what it calls is
         pins_.follow(name_);
       pins_.admit();
     } catch (const base::OverBudget& error) {
@@ -111,7 +110,7 @@ class Frame {
   }
 
   pager::PinSet pins_;
-  std::uint64_t name_ = 0;  // where a plan is followed
+  std::uint64_t name_ = 0;  // set if a plan is followed
   std::optional<pager::RecordedOp> recorded_;
 };
 

@@ -18,7 +18,7 @@
 namespace tensorpager::intercept {
 namespace {
 
-/// The arguments are still on the stack where a kernel was called unboxed, which all kernels that allocate are.
+/// The arguments are still on the stack if a kernel was called unboxed, which all kernels that allocate are.
 std::string describe(const OpInfo& info, const torch::jit::Stack& stack, std::size_t first) {
   const bool is_there = stack.size() >= first + info.arguments;
   return describe_call(info.name.c_str(),

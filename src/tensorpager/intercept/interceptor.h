@@ -26,10 +26,10 @@ void install(pager::Pager& pager, const arena::AddressSpace& space, void (*claim
 /// The kernel behind every op that has no unboxed one of ours.
 void run_boxed(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack);
 
-/// The block behind a storage; null where there is none of ours.
+/// The block behind a storage; null if it is not ours.
 pager::Block* find_block(c10::StorageImpl& storage);
 
-/// From now on these are recorded, and not the host's blocks. It must live for ever.
+/// From now on records these, and not the host's blocks. They must live for ever.
 void record_device(DeviceStorages* storages);
 
 /// Whether calls are seen, or pass through.
@@ -37,7 +37,7 @@ void set_active(bool active);
 
 /// Puts the key into this thread's set, so that its ops are seen. Cheap to repeat; does nothing while inactive.
 void enter_thread();
-/// Takes the key out again: this thread's ops cost nothing more.
+/// Removes the key: this thread's ops have no overhead any more.
 void leave_thread();
 
 /// To be held over a fork, so that the child finds what they guard whole. Nothing is called with them held.

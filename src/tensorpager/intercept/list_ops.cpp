@@ -28,7 +28,7 @@ c10::IValue part_of(const c10::IValue& list, std::size_t begin, std::size_t end)
   return part;
 }
 
-/// Bytes that item i of all lists needs, for each i; empty where the lists do not match.
+/// Bytes that item i of all lists needs, for each i; empty if the lists do not match.
 std::vector<Bytes> item_bytes(c10::ArrayRef<c10::IValue> arguments) {
   std::vector<Bytes> bytes;
   for (const c10::IValue& argument : arguments) {

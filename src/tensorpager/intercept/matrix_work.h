@@ -27,7 +27,7 @@ inline std::uint64_t grouped_product_flops(const OpCall& call) {
   const at::TensorBase* const a = call.tensor(0);
   const at::TensorBase* const b = call.tensor(1);
   if (a == nullptr || b == nullptr || a->dim() < 2 || b->dim() < 2) return 0;
-  // Where only the left one has a matrix a group, each of these meets its own share of the right one's columns.
+  // If only the left one has a matrix per group, each of these meets its own share of the right one's columns.
   const bool columns_are_shared = a->dim() == 3 && b->dim() == 2;
   const std::uint64_t groups = columns_are_shared ? unsigned_of(a->size(0)) : 1;
   return groups == 0 ? 0 : 2 * unsigned_of(a->numel()) / groups * unsigned_of(b->size(-1));

@@ -1,6 +1,6 @@
 // One call of an op, as the formulas of its arithmetic see it: op_work.cpp has the table, and matrix_work.h,
 // convolution_work.h, attention_work.h and recurrent_work.h the formulas. These count multiplications and additions;
-// they return 0 where sizes are not known or arguments are not what the schema says.
+// they return 0 if sizes are unknown or arguments are not what the schema says.
 #pragma once
 
 #include <ATen/core/ivalue.h>
@@ -10,7 +10,7 @@
 
 namespace tensorpager::intercept {
 
-/// Of strided tensors whose sizes are numbers.
+/// Whether the tensor is strided and its sizes are numbers.
 inline bool has_sizes(const at::TensorBase& tensor) {
   return tensor.defined() && tensor.layout() == at::kStrided && !tensor.is_nested() &&
          !tensor.unsafeGetTensorImpl()->has_symbolic_sizes_strides();
@@ -20,7 +20,7 @@ inline std::uint64_t unsigned_of(std::int64_t n) { return n > 0 ? static_cast<st
 
 struct OpCall {
   c10::ArrayRef<at::TensorBase> tensors;  // in the order of arguments; lists taken apart, absent ones left out
-  c10::ArrayRef<c10::IValue> arguments;   // empty where the op was called unboxed
+  c10::ArrayRef<c10::IValue> arguments;   // empty if the op was called unboxed
 
   /// Returns null if there is none, or its sizes are not known.
   const at::TensorBase* tensor(std::size_t index) const {

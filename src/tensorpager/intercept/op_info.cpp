@@ -51,7 +51,7 @@ bool is_python_op(const c10::OperatorHandle& op) {
   return op.dumpState().find(".py:") != std::string::npos;
 }
 
-/// By torch's own tag, or because it takes a generator.
+/// Whether the op is random: by torch's own tag, or because it takes a generator.
 bool is_random(const c10::OperatorHandle& op) {
   const auto& arguments = op.schema().arguments();
   return op.hasTag(at::Tag::nondeterministic_seeded) ||
@@ -66,7 +66,7 @@ bool works_on_lists(const std::string& name) {
          name.find("::_amp_foreach_") != std::string::npos;
 }
 
-/// What it writes it does not read: fills, copies, draws, and results that the caller hands in.
+/// Ops that do not read what they write: fills, copies, draws, and results that the caller hands in.
 bool overwrites(const c10::FunctionSchema& schema) {
   static constexpr std::string_view kNames[] = {
       "aten::copy_",   "aten::fill_",       "aten::zero_",      "aten::normal_",        "aten::uniform_",
@@ -112,8 +112,8 @@ std::size_t slot_of(const c10::FunctionSchema* schema) {
   return (reinterpret_cast<std::uintptr_t>(schema) >> 4) * 0x9E3779B97F4A7C15ULL >> 50;  // 14 bits: kSlots
 }
 
-/// Without a lock: a fork may come at any time, and the child goes on with what is there. Of threads that meet an op
-/// for the first time together, one's entry stays.
+/// Takes no lock: a fork may come at any time, and the child continues with what is there. If threads meet an op for
+/// the first time together, one's entry stays.
 [[gnu::noinline]] const OpInfo& insert(const c10::OperatorHandle& op) {
   std::unique_ptr<const OpInfo> made = make_info(op);
   std::size_t slot = slot_of(&op.schema());

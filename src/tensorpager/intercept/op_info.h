@@ -28,10 +28,10 @@ struct OpInfo {
   bool returns_tensors = false;
   bool random = false;               // draws from a generator
   bool list = false;                 // works on lists of tensors: foreach, fused
-  bool reads_what_it_writes = true;  // else what it writes is overwritten: copy_, fill_, out=
+  bool reads_what_it_writes = true;  // false: what it writes is overwritten: copy_, fill_, out=
   Arithmetic arithmetic = Arithmetic::kNone;
   bool list_op = false;                                        // may be run in parts (R6)
-  bool collective = false;                                     // goes on after it returned (R4)
+  bool collective = false;                                     // continues after the op returned (R4)
   pager::Temporaries temporaries = pager::Temporaries::kKeep;  // kLetGo: Python implements it
   mutable pager::WorkingRoom room;
 };

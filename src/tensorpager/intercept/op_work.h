@@ -1,4 +1,4 @@
-// How much an op works, for the rooflines of machines: bytes of its arguments, and arithmetic where a formula is known.
+// How much work an op is, for the rooflines of machines: bytes of its arguments, and arithmetic if a formula is known.
 //
 // Counted are products of matrices, convolutions, attention and recurrent layers: multiplications and additions, as
 // torch.utils.flop_counter does. What works element by element is bound by the bytes that it moves on every machine:
@@ -20,15 +20,15 @@ enum class Arithmetic : std::uint8_t { kNone };
 /// `name` as in aten::mm.
 Arithmetic arithmetic_of(std::string_view name);
 
-/// Of one call: multiplications and additions. `tensors` are those of its arguments in order, lists taken apart.
-/// `arguments` may be empty for the products of matrices; 0 where sizes are not known.
+/// Multiplications and additions of one call. `tensors` are those of its arguments in order, lists taken apart.
+/// `arguments` may be empty for the products of matrices; 0 if sizes are unknown.
 std::uint64_t flops_of(Arithmetic arithmetic, c10::ArrayRef<at::TensorBase> tensors,
                        c10::ArrayRef<c10::IValue> arguments);
 
 /// Bytes that an op reads or writes of a tensor in a block of this size: those of a view, not of all its storage.
 base::Bytes moved_of(const at::TensorBase& tensor, base::Bytes block);
 
-/// In which the tensor's arithmetic is done; float32 for what is none of these.
+/// The precision in which the tensor's arithmetic is done; float32 for other types.
 base::Precision precision_of(const at::TensorBase& tensor);
 
 }  // namespace tensorpager::intercept

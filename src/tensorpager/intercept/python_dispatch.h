@@ -5,7 +5,7 @@
 
 namespace tensorpager::intercept {
 
-/// Once in a process; nothing where torch runs without Python.
+/// Call it once in a process; does nothing if torch runs without Python.
 void see_python_dispatch();
 
 }  // namespace tensorpager::intercept

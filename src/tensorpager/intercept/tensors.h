@@ -17,8 +17,8 @@ namespace tensorpager::intercept {
 
 class BlockFinder {
  public:
-  /// `claimed`: the deleter of storages whose context is their block (the rebinding binding); null where blocks keep
-  /// their address.
+  /// `claimed`: the deleter of storages whose context is their block (the rebinding binding); null if blocks keep their
+  /// address.
   BlockFinder(pager::Pager& pager, const arena::AddressSpace& space, c10::DeleterFnPtr claimed)
       : pager_(pager), space_(space), claimed_(claimed) {}
 

@@ -11,8 +11,8 @@ namespace {
 
 std::atomic<pager::Pager*> g_pager{nullptr};
 std::atomic<void (*)()> g_observer{nullptr};
-struct sigaction g_previous {};  // who handled faults when we last came
-struct sigaction g_first {};     // and when we came for the first time
+struct sigaction g_previous {};  // the handler that ours replaced last
+struct sigaction g_first {};     // the handler that ours replaced first
 [[gnu::tls_model("initial-exec")]] constinit thread_local bool t_passing_on = false;
 
 pager::Pager::FaultKind kind_of(const void* context) {
@@ -72,7 +72,7 @@ void install_fault_handler(pager::Pager& pager) {
   g_pager.store(&pager, std::memory_order_release);
   struct sigaction action {};
   action.sa_sigaction = &on_fault;
-  // On the thread's alternate stack where it has one; and open to faults inside, which the pager tells apart.
+  // On the thread's alternate stack if it has one; and open to faults inside, which the pager recognizes.
   action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
   sigemptyset(&action.sa_mask);
   struct sigaction previous {};

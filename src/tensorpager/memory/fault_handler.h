@@ -1,12 +1,12 @@
-// Serves accesses from outside ops: a SIGSEGV handler that asks the pager, and passes on what is not ours to whoever
-// handled it before.
+// Serves accesses from outside ops: a SIGSEGV handler that asks the pager, and passes faults that are not ours to the
+// handler before it.
 #pragma once
 
 #include "tensorpager/pager/pager.h"
 
 namespace tensorpager::memory {
 
-/// Installs the handler for this pager; again later, it puts itself back in front of whoever replaced it (loader
+/// Installs the handler for this pager; called again, it puts it back in front of a handler that replaced it (loader
 /// workers, faulthandler).
 void install_fault_handler(pager::Pager& pager);
 /// Unblocks the signal in this thread. A fault while it is blocked ends the process, whatever the handler.

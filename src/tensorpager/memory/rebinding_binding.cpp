@@ -25,10 +25,10 @@ constexpr Bytes kLeastReserve{std::uint64_t{1} << 20};
 constexpr Bytes kMostReserve{std::uint64_t{256} << 20};  // a large budget does not need more
 constexpr Bytes kOpenStep{std::uint64_t{32} << 20};
 constexpr int kPoison = 0xFF;  // NaN as a float, -1 as an index
-/// A dirty block must be written below before it can go, and both kinds must be read back.
+/// A dirty block must be written to the tier before it can go, and both kinds must be read back.
 constexpr double kDirtyCost = 2, kCleanCost = 1;
 
-/// Null: a slab chunk, or a page-in under way.
+/// Null: a slab chunk, or a page-in in flight.
 bool can_leave(const Block* block) { return block != nullptr && !block->is_absent() && !block->is_pinned(); }
 
 }  // namespace
@@ -61,7 +61,7 @@ Block* RebindingBinding::block_at(std::uint64_t offset) const {
 }
 
 arena::Region::Cost RebindingBinding::cost(std::uint64_t now) const {
-  // What eviction moves, over how long the block was not used: what it is likely to cost per op.
+  // Bytes that eviction moves, over how long the block was not used: its likely cost per op.
   return [this, now](std::uint64_t offset, Bytes size) -> std::optional<double> {
     const Block* block = block_at(offset);
     if (!can_leave(block)) return std::nullopt;
@@ -92,7 +92,7 @@ bool RebindingBinding::can_clear(const pager::PlannedPlace& place) const {
 }
 
 std::optional<std::vector<Block*>> RebindingBinding::in_the_way(const pager::Wanted& wanted, std::uint64_t now) {
-  // Where something that cannot leave is in the way it goes elsewhere, as a block that no plan knows.
+  // If a block that cannot leave is in the way, this one goes elsewhere, as an unplanned block does.
   if (const auto at = wanted.at ? offset_of(pager::PlannedPlace{*wanted.at, wanted.bytes}) : std::nullopt) {
     if (auto blocks = in_the_way_at(*at, wanted.bytes)) {
       next_place_ = *at;
@@ -127,8 +127,8 @@ std::optional<std::vector<Block*>> RebindingBinding::in_the_way(const pager::Wan
   return blocks;
 }
 
-/// At the low end as far as it can, though blocks leave for it where there are gaps above: a slab stays, and between
-/// blocks it would part the arena for good; in the places of plans, above `end`, it would be in their way.
+/// Takes a place at the low end if possible, even if blocks must leave for it while there are gaps above: a slab stays,
+/// and between blocks it would split the arena for good; in planned places, above `end`, it would be in their way.
 std::optional<std::vector<Block*>> RebindingBinding::in_the_way_of_slab(Bytes bytes, std::uint64_t end) {
   for (next_place_ = 0; next_place_ + bytes.count() <= end; next_place_ += bytes.count())
     if (auto blocks = in_the_way_at(next_place_, bytes)) return blocks;
@@ -181,7 +181,7 @@ bool RebindingBinding::move_to(Block& block, const pager::PlannedPlace& place) {
   return true;
 }
 
-/// Not all of the arena at once: accessible bytes count against the process's limit of data (`ulimit -d`), used or not.
+/// Opens only part of the arena: accessible bytes count against the process's limit of data (`ulimit -d`), used or not.
 void RebindingBinding::open(std::uint64_t begin, std::uint64_t end) {
   for (std::uint64_t step = begin / kOpenStep.count(); step * kOpenStep.count() < end; ++step) {
     if (is_open_[step]) continue;

@@ -1,8 +1,8 @@
-// The rebinding binding: all blocks share one arena of exactly the budget, and a block that comes back may come back
-// elsewhere, so whatever the program finds it by (a storage) is told its new address. What CUDA will use; on the CPU it
+// The rebinding binding: all blocks share one arena of exactly the budget, and a block may be paged in at another
+// address, so whatever the program finds it by (a storage) is notified of the new one. CUDA will use it; on the CPU it
 // proves, with real numerics, that everything the program does goes through ops and guarded accessors.
 //
-// Slabs are at the arena's low end, and what plans say of places is counted from its high end.
+// Slabs are at the arena's low end, and planned offsets are counted from its high end.
 //
 // A block can be evicted once a storage has claimed it. Until then its address is all that anybody knows of it: scratch
 // memory, or a tensor that its op has not returned yet.
@@ -16,19 +16,19 @@
 
 namespace tensorpager::memory {
 
-/// What the program finds a block by. Called with the pager's lock held.
+/// The object by which the program finds a block. Called with the pager's lock held.
 class Holders {
  public:
   virtual ~Holders() = default;
-  /// From now on this holder is told where the block is. False if it does not own the block.
+  /// From now on notifies this holder where the block is. Returns false if it does not own the block.
   virtual bool claim(pager::Block& block, void* holder) = 0;
-  /// The resident block's holder has it as it was before it claimed it, and may hand it on.
+  /// Gives the resident block back to its holder as it was before the claim, so that it may hand the block on.
   virtual void give_up(pager::Block& block) = 0;
   /// Whether the block's holder still has it. A program may have moved it elsewhere.
   virtual bool has(const pager::Block& block) const = 0;
-  /// Where the block's bytes are from now on; null: paged out, raw access raises.
+  /// Reports where the block's bytes are from now on; null: paged out, raw access raises.
   virtual void set_data(pager::Block& block, std::byte* data) = 0;
-  /// The block died, so its holder is told nothing more.
+  /// The block died: its holder is not notified any more.
   virtual void forget(pager::Block& block) noexcept = 0;
 };
 

@@ -29,11 +29,11 @@ namespace {
 
 /// Pieces of one block: more would cost more calls than fresh pages do, and a mapping each.
 constexpr std::size_t kMostPieces = 8;
-/// Seams of one block where the kernel moves across them. Measured from 8 to 64: with more, fewer fresh pages are
-/// taken, but beyond 16 the kernel's work for each mapping costs more than zeroing does.
+/// Seams of one block if the kernel moves across them. Measured from 8 to 64: with more, fewer fresh pages are taken,
+/// but beyond 16 the kernel's work for each mapping costs more than zeroing does.
 constexpr std::size_t kMostSeams = 16;
 /// After the pool had to give pages back, so many blocks are made of what it has before fresh pages are tried again:
-/// else pages would be given back and taken anew, and zeroed, whenever what is resident shrinks and grows.
+/// else pages would be given back, taken again and zeroed whenever what is resident shrinks and grows.
 constexpr std::uint32_t kTightBirths = 1 << 14;
 constexpr int kPoison = 0xFF;  // NaN as a float, -1 as an index
 
@@ -64,7 +64,7 @@ void StableBinding::populate(std::byte* at, Bytes size) {
     throw base::IoError("mmap", "fresh memory", size, errno);
   seams_.forget(at, size);
   protect(at, size, PROT_READ | PROT_WRITE);
-  if (size >= base::kHugePage) madvise(at, size.count(), MADV_HUGEPAGE);  // a wish: smaller pages do as well
+  if (size >= base::kHugePage) madvise(at, size.count(), MADV_HUGEPAGE);  // a hint: smaller pages do as well
   if (madvise(at, size.count(), MADV_POPULATE_WRITE) == 0) return;
   if (errno != EINVAL) {
     const int error = errno;
@@ -154,8 +154,8 @@ std::byte* StableBinding::acquire(Bytes charged, Bytes pool_allowance) {
     trim_pool(pool_allowance);
     return at;
   }
-  // While there is room for more, fresh pages: every size of the program's gets a range of its own, and later steps ask
-  // nobody.
+  // While there is room for more, fresh pages: every size of the program's gets a range of its own, and later steps
+  // make no system call.
   const bool is_tight = tight_births_ > 0 || pool_.bytes() > pool_allowance;
   if (tight_births_ > 0) --tight_births_;
   std::vector<Piece> pieces;
@@ -214,7 +214,8 @@ void StableBinding::release(Block& block) noexcept {
 }
 
 void StableBinding::pool_or_close(std::byte* at, Bytes size) {
-  // Memory patched together from many pieces would cost much whenever it moves: let it go and have it whole next time.
+  // Memory patched together from many pieces would cost much whenever it moves: give it back, to have it whole next
+  // time.
   if (pages_ == Pages::kUntouched || seams_.inside(at, size) > most_seams_) {
     close(at, size);
     space_.give_back(at, size);

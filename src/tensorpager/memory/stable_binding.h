@@ -3,7 +3,7 @@
 // Out: read-only for all, copy, inaccessible, then the pages move to the pool; another thread that touches the block
 // meanwhile waits in the fault handler. In: bytes are read into pooled pages, which are then moved into place in one
 // call each, so other threads see all of a page or none of it. An address we hold is never unmapped, not for a moment:
-// a stranger's mmap could land there.
+// an mmap of another library could land there.
 #pragma once
 
 #include <atomic>
@@ -18,8 +18,8 @@ namespace tensorpager::memory {
 
 class StableBinding final : public pager::Binding {
  public:
-  /// What a new block's pages are: there, zeroed and kept for the next block; or of a dry run, which touches few of
-  /// them: mapped only where they are touched, zero, and given back with the block. Those are never paged.
+  /// The pages of a new block: populated, zeroed and kept for the next block; or, in a dry run, which touches few of
+  /// them: mapped only when they are touched, zero, and given back with the block. Those are never paged.
   enum class Pages : std::uint8_t { kPopulated, kUntouched };
 
   explicit StableBinding(arena::AddressSpace& space, Pages pages = Pages::kPopulated);
@@ -37,7 +37,7 @@ class StableBinding final : public pager::Binding {
   void discard(std::span<const arena::Piece> pieces) noexcept override;
   void make_writable(pager::Block& block) override;
   void relocate(const pager::Relocation& relocation) override;
-  bool relocates_beside() const override { return moves_across_; }  // else it asks the books where pieces meet
+  bool relocates_beside() const override { return moves_across_; }  // else it needs bookkeeping of seams
   void end_relocation(const pager::Relocation& relocation) noexcept override;
   void cancel_relocation(const pager::Relocation& relocation) noexcept override;
   void poison(bool on) override { poison_ = on; }
@@ -50,19 +50,19 @@ class StableBinding final : public pager::Binding {
   void protect(std::byte* at, base::Bytes size, int protection);
   void populate(std::byte* at, base::Bytes size);
   arena::Piece take_fresh(base::Bytes size);
-  /// Moves pages, whose protection is given; the place they leave becomes inaccessible. Without the books.
+  /// Moves pages, whose protection is given; the place they leave becomes inaccessible. Without bookkeeping.
   void move(std::byte* from, base::Bytes size, std::byte* to, int protection);
   void note_moved(const std::byte* from, base::Bytes size, const std::byte* to);
-  /// Of what the kernel moves in one call.
+  /// Moves what the kernel moves in one call.
   void remap(std::byte* from, base::Bytes size, std::byte* to, int protection);
   /// Mappings that one block can add while it is moved out and in.
   std::uint64_t mappings_per_move() const { return most_seams_ + 10; }
-  /// Moves pieces side by side to `to`; where they end.
+  /// Moves pieces side by side to `to`; returns where they end.
   std::byte* assemble(std::span<const arena::Piece> pieces, int protection, std::byte* to);
   std::byte* note_assembled(std::span<const arena::Piece> pieces, std::byte* to);
   void pool_or_close(std::byte* at, base::Bytes size);
   void close(std::byte* at, base::Bytes size);
-  /// Without the books.
+  /// Without bookkeeping.
   void make_inaccessible(std::byte* at, base::Bytes size);
 
   arena::AddressSpace& space_;

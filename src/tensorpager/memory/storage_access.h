@@ -38,7 +38,7 @@ template struct Expose<CheckFlag, &c10::StorageImpl::has_mutable_data_ptr_check_
 
 }  // namespace detail
 
-/// One store: a thread that looks meanwhile sees the old address or the new one.
+/// One store: a thread that reads meanwhile sees the old address or the new one.
 inline void set_data_pointer(c10::StorageImpl& storage, void* data) {
   void*& slot = (storage._mutable_data_ptr_no_checks().*get(detail::VoidPtrOfDataPtr{})).*get(detail::DataOfVoidPtr{});
   std::atomic_ref<void*>(slot).store(data, std::memory_order_release);

@@ -22,11 +22,10 @@ class TorchAllocator final : public c10::Allocator {
   /// with no lock held: a thread that allocates is one whose ops must be seen.
   TorchAllocator(pager::Pager& pager, arena::Slabs& slabs, void (*thread_observer)());
 
-  /// Makes this torch's CPU allocator; `uninstall` brings back the one before. What was given out stays served.
+  /// Makes this torch's CPU allocator; `uninstall` brings back the one before. Memory given out is still served.
   void install();
   void uninstall();
-  /// Allocations below this size come from slabs and are no blocks; kMinPagedBytes where nothing is said, and never
-  /// above it.
+  /// Allocations below this size come from slabs and are no blocks; kMinPagedBytes by default, and never above it.
   void set_smallest_block(base::Bytes size) { smallest_block_ = std::min(size, base::kMinPagedBytes).count(); }
 
   c10::DataPtr allocate(std::size_t size) override;

@@ -29,7 +29,7 @@ bool TorchStorages::claim(Block& block, void* holder) {
     storage.set_data_ptr_noswap({block.data, &block, &free_claimed, pointer.device()});
   }
   if (block.holder != nullptr) forget(block);
-  // Keeps the record, not the tensor: its block may be looked at while it dies.
+  // Keeps the record, not the tensor: its block may be read while it dies.
   c10::raw::weak_intrusive_ptr::incref(&storage);
   block.holder = &storage;
   return true;

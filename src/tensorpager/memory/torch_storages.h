@@ -1,4 +1,4 @@
-// Tells torch's storages where their blocks are (the rebinding binding). A storage that has claimed its block has the
+// Updates torch's storages when their blocks move (the rebinding binding). A storage that has claimed its block has the
 // block itself as its context, which stays the same wherever the bytes are; one whose bytes are paged out has a null
 // data pointer and is marked, so that access from outside ops raises a clear error.
 #pragma once

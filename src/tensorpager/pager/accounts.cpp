@@ -1,4 +1,4 @@
-// What has been counted.
+// Reads the pager's counters.
 #include "tensorpager/arena/mappings.h"
 #include "tensorpager/pager/lock.h"
 #include "tensorpager/pager/pager.h"

@@ -1,4 +1,4 @@
-// What an action source wants done, and page-ins that wait for page-outs. All with the lock held.
+// Executes an action source's actions, and submits page-ins that wait for page-outs. All with the lock held.
 #include <algorithm>
 #include <exception>
 #include <memory>
@@ -8,9 +8,9 @@
 
 namespace tensorpager::pager {
 
-/// Throws IoError where a transfer failed.
+/// Throws IoError if a transfer failed.
 void Pager::execute(const Action& action) {
-  Block& block = *action.block;  // dead, perhaps, where it is awaited
+  Block& block = *action.block;  // may be dead if it is awaited
   switch (action.kind) {
     case Action::Kind::kPageOut:
     case Action::Kind::kDrop: {
@@ -20,7 +20,8 @@ void Pager::execute(const Action& action) {
       if (was_to_come && is_awaited && !block.is_charged()) left_early_.push_back({block.number, block.charged});
       if (!take_away(block)) return;
       block.is_awaited = is_awaited;
-      // The plan takes what is dropped for clean. Where it is not, as a page-out of it was taken back, compute waits.
+      // The plan assumes that a dropped block is clean. If it is not, because its page-out was cancelled, compute
+      // waits.
       const bool is_to_be_gone = !is_awaited && !passes_places_on_;
       if ((!block.copying || is_to_be_gone) && finish(block)) note_left_early(block);
       return;
@@ -62,14 +63,14 @@ void Pager::execute_all(const std::vector<Action>& actions) noexcept {
     try {
       execute(action);
     } catch (const std::exception&) {
-      ++counts_.failed_actions;  // the block is as it was, and whoever needs the room or the bytes tries again
+      ++counts_.failed_actions;  // the block is as before; the op that needs the room or the bytes tries again
     }
   }
 }
 
-/// In order, as far as the page-outs that they wait for are done and there is room; the rest at the next op. Compute
-/// waits for the first `must`: where blocks have places, one that the op uses before it has left is not where others
-/// expect it.
+/// Submits queued page-ins in order, as far as the page-outs that they wait for are done and there is room; the rest at
+/// the next op. Compute waits for the first `must`: if blocks have places, a block that the op uses before it has left
+/// is not where others expect it.
 void Pager::submit_page_ins(std::size_t must) {
   for (; !page_ins_.empty(); page_ins_.pop_front(), must -= must > 0 ? 1 : 0) {
     const Action& action = page_ins_.front();
@@ -97,7 +98,7 @@ void Pager::submit_page_ins(std::size_t must) {
   }
 }
 
-/// How many of them come no later than the last that is for one of these blocks.
+/// Counts the queued entries up to the last page-in of one of these blocks.
 std::size_t Pager::page_ins_until(std::span<Block* const> touched) const {
   const auto is_needed = [&](const Action& action) {
     return action.kind == Action::Kind::kPageIn && std::ranges::find(touched, action.block) != touched.end();
@@ -105,14 +106,15 @@ std::size_t Pager::page_ins_until(std::span<Block* const> touched) const {
   return static_cast<std::size_t>(page_ins_.rend() - std::find_if(page_ins_.rbegin(), page_ins_.rend(), is_needed));
 }
 
-/// Whether the place itself is free. What is in it belongs to no plan: it goes when an op asks for room.
+/// Returns whether the place itself is free. An unplanned block in it is evicted only when an op needs room.
 bool Pager::has_place(const Wanted& wanted) {
   if (!is_placed_) return true;
   const auto in_the_way = binding_.in_the_way(wanted, clock_.load(std::memory_order_relaxed));
   return in_the_way && in_the_way->empty();
 }
 
-/// As far as nobody knows its address. False where something is in the way.
+/// Moves an unpinned block to `offset`. Returns false if the range is occupied; true (no-op) if the block must not
+/// move.
 bool Pager::move(Block& block, std::uint64_t offset) {
   std::uint64_t word = block.state();
   const bool is_free = (word & ~kClean) == 0 && !block.leaving && binding_.is_claimed(block);
@@ -126,8 +128,8 @@ bool Pager::move(Block& block, std::uint64_t offset) {
   return is_there;
 }
 
-/// What came elsewhere, or was moved to make room, does not stay in the way of others. What is at its place lies
-/// wrongly too, and leaves: if each waited for the other's place, none would come to its own.
+/// Moves blocks that were paged in elsewhere, or moved to make room, to their planned places. A block that occupies
+/// such a place is misplaced too, and is paged out: if each waited for the other's place, none would reach its own.
 void Pager::move_into_place(std::span<Block* const> touched) {
   for (Block* block : touched) {
     const auto place = source_->place_of(*block);
@@ -139,7 +141,8 @@ void Pager::move_into_place(std::span<Block* const> touched) {
   }
 }
 
-/// What leaves for it and is to be resident elsewhere comes back there. Throws IoError.
+/// Pages out the blocks in the range first; those that the plan has resident elsewhere are paged in there. Throws
+/// IoError.
 void Pager::clear_and_move(Block& block, std::uint64_t offset) {
   if (move(block, offset) || !binding_.can_clear({offset, block.charged})) return;
   const Wanted wanted{.bytes = block.charged, .keep_whole = {}, .at = offset};
@@ -153,27 +156,27 @@ void Pager::clear_and_move(Block& block, std::uint64_t offset) {
   move(block, offset);
 }
 
-/// Its page-in is to be submitted yet.
+/// Returns whether a page-in of the block is queued, and not submitted yet.
 bool Pager::is_queued(const Block& block) const {
   return std::ranges::any_of(
       page_ins_, [&](const Action& action) { return action.block == &block && action.kind == Action::Kind::kPageIn; });
 }
 
-/// Page-ins wait until it has left.
+/// Returns whether queued page-ins wait for the page-out of this block.
 bool Pager::is_awaited_in_queue(std::uint64_t number) const {
   return std::ranges::any_of(page_ins_, [&](const Action& action) {
     return action.kind == Action::Kind::kAwaitQueued && action.number == number;
   });
 }
 
-/// Those not submitted yet. Whether there were any.
+/// Removes the block's page-ins that are not submitted yet. Returns whether there were any.
 bool Pager::forget_page_ins(const Block& block) noexcept {
   return std::erase_if(page_ins_, [&](const Action& action) {
            return action.block == &block && action.kind == Action::Kind::kPageIn;
          }) > 0;
 }
 
-/// Gives the block's place to whoever takes it next, who is ordered behind the copy.
+/// Passes the block's place on to the next user, which is ordered behind the copy.
 void Pager::pass_place_on(Block& block) {
   std::uint64_t word = kClean;
   const bool goes = block.copying && (block.departed || block.word.compare_exchange_strong(word, kAbsent));
@@ -191,15 +194,15 @@ void Pager::pass_place_on(Block& block) {
     unbind(block);
 }
 
-/// The host is to write where this page-out copies from, or nothing else may be in the way of the copy.
+/// Waits for a page-out: the host is about to write where it copies from, or the plan awaits the copy.
 void Pager::await_copy(transfer::Ticket copy) {
   if (copy.is_finished()) return;
   const base::Stopwatch watch(counts_.page_out_stall_seconds);
   tier_->wait(copy);
 }
 
-/// A block that is to come back before it has left: it stays, unless the plan has it elsewhere. Then it comes back
-/// there once it has left; at once if its place may stay behind.
+/// For a block that is to come back while its page-out is in flight: it stays, unless the plan has it at another place.
+/// Then it comes back there once it has left; at once if its old place may be kept until it is copied.
 void Pager::stay_or_leave_place(Block& block) {
   if (passes_places_on_) {
     if (!block.copying)
@@ -236,7 +239,7 @@ Block* Pager::leave_place(Block& block) {
   return *std::find(leaving_.begin(), leaving_.end(), &block) = old.release();
 }
 
-/// The oldest page-out under way of the block with this number.
+/// The oldest page-out in flight of the block with this number; null if there is none.
 Block* Pager::find_leaving(std::uint64_t number) const {
   const auto found = std::ranges::find(leaving_, number, &Block::number);
   return found == leaving_.end() ? nullptr : *found;

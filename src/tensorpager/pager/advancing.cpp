@@ -1,5 +1,5 @@
-// What a transfer thread does for a plan that is followed, after each transfer: what waits for it goes on at once, and
-// not when the next op begins, and ops need not map pages for it.
+// What a transfer thread does after each transfer while a plan is followed: work that waits for the transfer continues
+// at once, not when the next op begins, and ops need not map pages for it.
 #include <algorithm>
 #include <exception>
 #include <mutex>
@@ -9,8 +9,8 @@
 
 namespace tensorpager::pager {
 
-/// An op that keeps the lock waits perhaps for this very thread, or is about to do the same. It goes on with this when
-/// it releases the lock: the flag is set before the last try, and read after each release.
+/// An op that holds the lock may be waiting for this very thread, or be about to do the same work. It does the work
+/// when it releases the lock: the flag is set before the last try, and read after each release.
 void Pager::advance() noexcept {
   constexpr int kTries = 100;
   if (!is_followed()) return;
@@ -27,7 +27,7 @@ void Pager::advance() noexcept {
   if (finish_page_ins_ahead(lock)) note_curve();
 }
 
-/// Whose copies are done. The plan has them until it awaits them.
+/// Finishes the page-outs whose copies are done. The plan counts them until it awaits them.
 void Pager::finish_page_outs_ahead() {
   while (!leaving_.empty() && tier_->is_done(leaving_.front()->copy)) {
     Block& block = *leaving_.front();
@@ -39,7 +39,7 @@ void Pager::finish_page_outs_ahead() {
   }
 }
 
-/// False where the lock was lost, or the plan.
+/// Returns false if the lock or the plan was lost.
 bool Pager::finish_page_ins_ahead(Lock& lock) {
   const bool goes_beside = t_state.is_transferring && binding_.relocates_beside();
   for (;;) {
@@ -53,12 +53,12 @@ bool Pager::finish_page_ins_ahead(Lock& lock) {
         return false;
       }
     } catch (const std::exception&) {
-      ++counts_.failed_actions;  // the block is absent, and who needs it reads it again
+      ++counts_.failed_actions;  // the block is absent, and the op that needs it reads it again
     }
   }
 }
 
-/// Nobody would wait for it.
+/// Returns whether the page-in can be finished without waiting.
 bool Pager::is_here(const Arrival& arrival) const {
   if (arrival.placing) return arrival.placing->is_over.load(std::memory_order_acquire);
   return std::ranges::all_of(arrival.tickets, [&](transfer::Ticket ticket) { return tier_->is_done(ticket); });

@@ -4,8 +4,8 @@
 //   resident --page out--> absent --page in--> resident, clean --first write--> resident
 //   any --storage dies--> dead        (the memory goes back at once; the record waits for the last pin, R7)
 //
-// A page-out under way is resident and clean before its copy is done: readers go on, and a writer takes the copy back.
-// A page-in under way is absent.
+// While a page-out is in flight the block is resident and clean: readers go on, and a writer cancels the copy. While a
+// page-in is in flight the block is absent.
 //
 // Under the rebinding binding a block is born unclaimed, and cannot be evicted before its storage is known.
 //
@@ -27,10 +27,10 @@ enum class Access : std::uint8_t { kRead, kWrite };
 struct Relocating;
 
 /// Bits of the state word.
-inline constexpr std::uint64_t kAbsent = std::uint64_t{1} << 63;  // the bytes are below
+inline constexpr std::uint64_t kAbsent = std::uint64_t{1} << 63;  // the bytes are in the tier
 inline constexpr std::uint64_t kDead = std::uint64_t{1} << 62;    // its storage is gone
-inline constexpr std::uint64_t kClean = std::uint64_t{1} << 61;   // resident, read-only, and the same bytes are below
-inline constexpr std::uint64_t kUnclaimed = std::uint64_t{1} << 60;  // resident, and nobody could be told that it moved
+inline constexpr std::uint64_t kClean = std::uint64_t{1} << 61;  // resident, read-only, and the tier has the same bytes
+inline constexpr std::uint64_t kUnclaimed = std::uint64_t{1} << 60;  // resident, and no storage is known to notify
 inline constexpr std::uint64_t kExport = std::uint64_t{1} << 32;     // one pin of a named export
 inline constexpr std::uint64_t kExportMask = (kUnclaimed - 1) & ~(kExport - 1);
 inline constexpr std::uint64_t kPin = 1;  // one pin of a frame
@@ -39,20 +39,20 @@ inline constexpr std::uint64_t kPinMask = kExport - 1;
 struct Block {
   std::atomic<std::uint64_t> word{0};
   std::atomic<std::uint64_t> last_use{0};  // op index
-  std::uint64_t number = 0;                // in the order of births; no two blocks of a process have one
+  std::uint64_t number = 0;                // in the order of births; unique in the process
   std::byte* data = nullptr;               // null while absent under the rebinding binding
   void* holder = nullptr;                  // the storage that claimed it (rebinding)
   base::Bytes size;                        // bytes the program asked for
   base::Bytes charged;                     // size rounded up to the granule
   bool kept = false;                       // has an export pin from its birth to its death (R4)
   transfer::Slot slot;                     // valid while absent or clean
-  transfer::Ticket copy;                   // the page-out under way, while `copying`
-  bool copying = false;                    // its bytes may not all be below yet, and nobody waited for them
-  bool leaving = false;                    // to be absent as soon as they are, or `taken`
-  bool is_awaited = false;                 // while it is leaving: a plan says from when on it is gone
-  bool arriving = false;                   // absent, and a page-in is under way
+  transfer::Ticket copy;                   // the page-out in flight, while `copying`
+  bool copying = false;                    // the copy to the tier may not be done, and nobody waited for it
+  bool leaving = false;                    // becomes absent when the copy is done, or is already (`taken`)
+  bool is_awaited = false;                 // while it is leaving: the plan counts it until it awaits it
+  bool arriving = false;                   // absent, and a page-in is in flight
   std::shared_ptr<Relocating> taken;       // its pages, while it is leaving and absent already
-  bool departed = false;  // its storage died while it was leaving, or is elsewhere: a place in use until it is copied
+  bool departed = false;  // a place in use until it is copied: its storage died while it was leaving, or is elsewhere
   std::uint32_t mended = 0;      // times it was made accessible or writable; wraps
   std::uint32_t list_index = 0;  // place in the policy while resident, in the list of absent blocks while not
 

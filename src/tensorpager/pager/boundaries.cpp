@@ -1,4 +1,4 @@
-// What is due when an op begins: a task of the guide's, the witness, the fuzzer.
+// Work at op boundaries: a task of the guide's, the witness, the fuzzer.
 #include <algorithm>
 #include <exception>
 #include <utility>
@@ -36,7 +36,7 @@ void Pager::do_boundary_work(std::uint64_t now) {
   const PagingTime paging(t_state.top == nullptr && sink() != nullptr, nullptr);
   if (t_state.top == nullptr) run_task(now);
   if (witness_ops_ != 0 && now % witness_ops_ == 0) {
-    const Lock lock(*this);  // or what another thread moves meanwhile could be seen twice
+    const Lock lock(*this);  // else pages that another thread moves meanwhile could be counted twice
     await_relocations();
     const std::uint64_t resident = arena::resident_size(space_.begin(), space_.end()).count();
     counts_.witness_peak_bytes = std::max(counts_.witness_peak_bytes, resident);
@@ -53,7 +53,7 @@ void Pager::do_boundary_work(std::uint64_t now) {
   }
 }
 
-/// The fuzzer: a page-out and a page-in that nobody waits for.
+/// For the fuzzer: begins a page-out and a page-in that nobody waits for.
 void Pager::leave_transfers_under_way() {
   if (policy_->size() > 0) give_up(*policy_->at((*fuzz_)() % policy_->size()));
   if (absent_.empty()) return;

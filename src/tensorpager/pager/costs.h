@@ -1,4 +1,4 @@
-// What a pager tells whom it follows of its own work so far.
+// What a pager reports, for planning, of its own work so far.
 #pragma once
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 
 namespace tensorpager::pager {
 
-/// What was moved and followed; cheaper than all statistics.
+/// Counts of evictions and followed ops; cheaper than all statistics.
 struct Account {
   std::uint64_t page_outs = 0;
   std::uint64_t followed_ops = 0;
@@ -16,7 +16,7 @@ struct Account {
   double paging_seconds = 0;  // as Statistics has it
 };
 
-/// What transfers cost: on their links, and of ops' own time.
+/// Costs of transfers: on their links, and in CPU time of ops.
 struct TransferCosts {
   struct Handling {
     double seconds = 0;
@@ -28,12 +28,12 @@ struct TransferCosts {
   transfer::Engine::Rates rates = {};
   Handling page_out = {};
   Handling page_in = {};
-  double rest = 0;  // seconds of paging that are no handling and no stall: a plan's books, births out of pieces
+  double rest = 0;  // other seconds of paging, without stalls: a plan's bookkeeping, births out of pieces
 
   double rest_each() const {
     return std::max(rest, 0.0) / std::max(1.0, static_cast<double>(page_out.blocks + page_in.blocks));
   }
-  /// The rates are the newest.
+  /// The difference; the rates are the newest.
   TransferCosts since(const TransferCosts& before) const {
     return {rates, page_out.since(before.page_out), page_in.since(before.page_in), rest - before.rest};
   }

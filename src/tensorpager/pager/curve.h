@@ -20,7 +20,7 @@ class Curve {
   static constexpr std::size_t kMostPoints = 4096;
 
   void note(std::uint64_t op, base::Bytes live, base::Bytes charged) {
-    // Where few ops note anything, one halving may not be enough; and one may leave `op` in the last stretch there is.
+    // If few ops note anything, one halving may not be enough; and one may leave `op` in the last stretch there is.
     while (starts_stretch(op) && points_.size() == kMostPoints) halve();
     if (starts_stretch(op)) {
       points_.push_back({op / stretch_ * stretch_, live, charged});

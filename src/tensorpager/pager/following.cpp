@@ -1,4 +1,5 @@
-// Ops told to an action source, and whether all is as it has planned. All with the lock held, but for the calls of ops.
+// Notifies an action source of ops, and compares what is resident with its plan. All with the lock held, but for the
+// calls of ops.
 #include <algorithm>
 #include <utility>
 
@@ -21,7 +22,7 @@ void Pager::follow(ActionSource* source, const Prepare& prepare) {
   follower_ = source != nullptr ? &t_state : nullptr;
   page_ins_.clear();
   left_early_.clear();
-  for (Block* leaving : leaving_) leaving->is_awaited = false;  // by this source it never will be
+  for (Block* leaving : leaving_) leaving->is_awaited = false;  // the new source will not await it
   if (source != nullptr) {
     for (Block* leaving : leaving_)
       page_ins_.push_back({.kind = Action::Kind::kAwaitQueued, .block = leaving, .number = leaving->number});
@@ -50,7 +51,7 @@ void Pager::end_op() noexcept {
   if (is_told_to_source()) tell_end();
 }
 
-/// A block is about to be made that no op makes. What the plan wants moved for it is done as well as it can be.
+/// Notifies the source of an allocation outside of ops. What the plan wants moved for it is done as far as possible.
 bool Pager::tell_outside() {
   actions_.clear();
   static const std::uint64_t kOutside = plan::name_hash(base::kOutside);
@@ -84,7 +85,8 @@ void Pager::tell_end() noexcept {
   submit_page_ins();
 }
 
-/// Blocks that are charged. A page-in counts from when it is asked for, and what it waits for no longer.
+/// Bytes of charged blocks as a plan counts them: a page-in counts from its request, and the page-outs that it waits
+/// for no longer do.
 base::Bytes Pager::resident_by_plan() const noexcept {
   base::Bytes bytes = ledger_.resident() - ledger_.slabs();
   for (const LeftEarly& one : left_early_) bytes += one.bytes;
@@ -93,13 +95,13 @@ base::Bytes Pager::resident_by_plan() const noexcept {
     const bool is_twice = action.block->leaving;
     if (is_twice || !action.block->is_charged()) bytes += action.block->charged;
   }
-  // Each once, however often it is awaited there: it may have come back since, and leave once more.
+  // Each counts once, however often it is awaited there: it may have come back since, and be leaving once more.
   for (const Block* leaving : leaving_)
     if (!leaving->is_awaited && is_awaited_in_queue(leaving->number)) bytes -= leaving->charged;
   return bytes;
 }
 
-/// Counts the difference. False where nothing is planned.
+/// Counts the difference from the plan. Returns false if nothing is planned.
 bool Pager::is_as_planned(std::optional<base::Bytes> planned) noexcept {
   if (!planned) return false;
   const base::Bytes now = resident_by_plan();
@@ -108,7 +110,7 @@ bool Pager::is_as_planned(std::optional<base::Bytes> planned) noexcept {
   return difference == base::Bytes(0);
 }
 
-/// Whether all that the op under way makes can go where the plan has it.
+/// Whether all that the op under way allocates can go to its planned places.
 bool Pager::births_have_places() {
   if (!is_told_to_source()) return false;
   std::vector<PlannedPlace> places;
@@ -122,7 +124,7 @@ Wanted Pager::place_for(const Block& block, base::Bytes keep_whole) const {
           .at = is_placed_ && source_ != nullptr ? source_->place_of(block) : std::nullopt};
 }
 
-/// It is to leave before the plan awaits that.
+/// Notes that the block leaves before the plan awaits it.
 void Pager::note_left_early(const Block& block) {
   if (block.is_awaited) left_early_.push_back({block.number, block.charged});
 }
@@ -134,8 +136,8 @@ void Pager::forget_left_early(std::uint64_t number) {
 
 namespace {
 
-/// A block that no plan knows is as far from its next use as from its last. What was accessed since the last op is so
-/// outside ops, which plans know nothing of.
+/// An unplanned block is assumed as far from its next use as from its last. A block accessed since the last op is in
+/// use outside ops, which plans know nothing of.
 std::uint64_t distance_of(const ActionSource& source, const Block& block, std::uint64_t now) {
   const std::uint64_t last_use = block.last_use.load(std::memory_order_relaxed);
   if (last_use >= now) return 0;
@@ -144,7 +146,7 @@ std::uint64_t distance_of(const ActionSource& source, const Block& block, std::u
 
 }  // namespace
 
-/// By next use where a plan knows it; null where nothing can leave.
+/// The evictable block whose next use, if a plan knows it, is farthest; null if nothing can leave.
 Block* Pager::choose_victim() {
   if (source_ == nullptr) return policy_->choose();
   const std::uint64_t now = clock_.load(std::memory_order_relaxed);

@@ -1,4 +1,4 @@
-// The pager's lock, which also tells the fault handler that a fault of this thread is a real one. Private to pager/.
+// The pager's lock. The fault handler takes a fault of the thread that holds it for a real one. Private to pager/.
 #pragma once
 
 #include <mutex>
@@ -13,7 +13,7 @@ class Pager::Lock {
     lock();
     t_state.in_pager = true;
   }
-  /// For who has taken the mutex.
+  /// For a caller that holds the mutex.
   Lock(Pager& pager, std::adopt_lock_t) : pager_(pager) { t_state.in_pager = true; }
   ~Lock() {
     if (!is_held_) return;
@@ -25,7 +25,7 @@ class Pager::Lock {
     t_state.in_pager = false;
     pager_.mutex_.unlock();
   }
-  /// After `unlock`. False where others keep it for long; then nothing is left to release.
+  /// Locks again after `unlock`. Returns false if others keep the lock for long; then nothing is left to release.
   bool try_again() {
     for (int i = 0; i < kSpins && !is_held_; ++i) is_held_ = pager_.mutex_.try_lock();
     if (is_held_) t_state.in_pager = true;
@@ -35,7 +35,7 @@ class Pager::Lock {
   Lock& operator=(const Lock&) = delete;
 
  private:
-  /// A transfer thread has it for some mappings: less than it takes to go to sleep and to be woken.
+  /// A transfer thread holds it for a few mappings: less time than a sleep and a wake-up take.
   static constexpr int kSpins = 500;
 
   void lock() {

@@ -59,7 +59,7 @@ Block* LruPolicy::choose() {
     const std::uint64_t now = top.block->last_use.load(std::memory_order_relaxed);
     latest_ = std::max(latest_, now);
     if (!top.block->is_evictable()) {
-      // In use now: as recent as anything. Where even those are at the top, what is left is hardly worth an order.
+      // In use now: as recent as any. If even such blocks are at the top, the order of the rest hardly matters.
       if (top.last_use >= latest_) return oldest_unpinned();
       top.last_use = latest_;
     } else if (top.last_use == now) {

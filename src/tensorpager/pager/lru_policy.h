@@ -1,7 +1,7 @@
-// Least recently used, exactly, without work on the hit path: a heap by the last use known when a block was last looked
-// at. A block that was used since is put back by its new time when it comes to the top. Where times are equal, as in a
-// loop over raw addresses between two ops, the block that became resident first goes first: the other order would page
-// out what was just faulted in, over and over.
+// Least recently used, exactly, without work on the hit path: a heap by the last use known when a block was last
+// checked. A block that was used since is put back by its new time when it comes to the top. If times are equal, as in
+// a loop over raw addresses between two ops, the block that became resident first goes first: the other order would
+// page out what was just faulted in, over and over.
 #pragma once
 
 #include <vector>
@@ -20,7 +20,7 @@ class LruPolicy final : public EvictionPolicy {
 
  private:
   struct Entry {
-    std::uint64_t last_use;  // as of the last look
+    std::uint64_t last_use;  // when the entry was last checked
     std::uint64_t arrival;   // counts up
     Block* block;
 

@@ -1,6 +1,6 @@
-// One block's way out and in. A page-out is given up first, which submits its copy, and finished later, which waits for
-// it; a page-in begins and is finished likewise. What plans page out is taken away instead of given up, and what comes
-// in for them is placed beside compute (relocating.cpp). All with the lock held.
+// Pages single blocks out and in. A page-out begins with `give_up`, which submits the copy, and ends with `finish`,
+// which waits for it; a page-in has two halves likewise. For plans `take_away` replaces `give_up`, and page-ins are put
+// in place off the op threads (relocating.cpp). All with the lock held.
 #include <algorithm>
 #include <exception>
 #include <span>
@@ -13,8 +13,8 @@ namespace tensorpager::pager {
 
 using base::Bytes;
 
-/// From here on the block is read-only, and to leave. False where it cannot: pinned, absent, or nobody could be told.
-/// Where the copy cannot be submitted all is as before.
+/// Starts paging the block out: makes it read-only and submits the copy. Returns false if it is pinned, absent or
+/// unclaimed. If the copy cannot be submitted all is as before.
 bool Pager::give_up(Block& block) {
   if (block.leaving) return !block.taken;
   std::uint64_t word = block.state();
@@ -43,8 +43,8 @@ bool Pager::give_up(Block& block) {
   return true;
 }
 
-/// What was given up is absent. False where it was pinned meanwhile: then it is clean. Throws IoError where the copy
-/// failed: then it is as before it was given up.
+/// Finishes a page-out: the block is absent. Returns false if it was pinned meanwhile: then it is clean. Throws IoError
+/// if the copy failed: then all is as before the page-out.
 bool Pager::finish(Block& block) {
   if (block.departed) {
     depart(block);
@@ -64,7 +64,7 @@ bool Pager::finish(Block& block) {
   return true;
 }
 
-/// Throws IoError where the machine refused: then it is clean.
+/// Throws IoError if the machine refused: then the block is clean.
 void Pager::unbind(Block& block) {
   const Relocation pages = binding_.begin_unbind(block);
   try {
@@ -81,7 +81,7 @@ void Pager::unbind(Block& block) {
   settle_pool();
 }
 
-/// The copy is done, and the block no longer leaves.
+/// Waits for the copy; the block is no longer leaving.
 void Pager::settle(Block& block) {
   remove_leaving(block);
   if (!std::exchange(block.copying, false)) return;
@@ -96,7 +96,7 @@ void Pager::settle(Block& block) {
   count_page_out(block);
 }
 
-/// The block stays after all, and nobody waits for its copy.
+/// Cancels a page-out: the block stays, and nobody waits for its copy.
 void Pager::withdraw(Block& block) noexcept {
   if (!block.leaving) return;
   if (block.departed) return depart(block);
@@ -112,12 +112,12 @@ void Pager::withdraw_all() noexcept {
   while (!leaving_.empty()) withdraw(*leaving_.back());
 }
 
-/// The last of a block whose storage died, or is elsewhere, while it was copied: once it is.
+/// Frees the place of a block whose storage died, or is elsewhere, once its copy is done.
 void Pager::depart(Block& block) noexcept {
   try {
     settle(block);
   } catch (const std::exception&) {
-    ++counts_.failed_actions;  // nobody wants the bytes
+    ++counts_.failed_actions;  // nobody needs the bytes
   }
   release_departed(block);
 }
@@ -170,7 +170,7 @@ void Pager::remove_leaving(Block& block) noexcept {
   leaving_bytes_ -= block.charged;
 }
 
-/// Room, or a place, was made. Where it fails all is as before.
+/// The caller has made room, or a place. If it fails all is as before.
 void Pager::begin_page_in(Block& block, bool may_be_dirty) {
   if (block.taken) finish(block);
   const base::Stopwatch watch(handling_of(counts_.page_in_handling_seconds));
@@ -200,7 +200,7 @@ void Pager::begin_page_in(Block& block, bool may_be_dirty) {
   arriving_.push_back(std::move(arrival));
 }
 
-/// Throws IoError where it could not be read, or put in place: then it is absent.
+/// Throws IoError if the block could not be read or put in place: then it is absent.
 void Pager::finish_page_in(Block& block, Access access) {
   if (!find_arrival(block)->placing) {
     const auto placing = begin_placing(block, access);
@@ -211,7 +211,7 @@ void Pager::finish_page_in(Block& block, Access access) {
   if (access == Access::kWrite) make_writable(block);
 }
 
-/// Of those that read from the places that were passed on.
+/// The newest copy from these bytes, among those whose places were passed on.
 transfer::Ticket Pager::newest_copy_from(const std::byte* data, Bytes bytes) const {
   if (!passes_places_on_) return {};
   return passed_on_.newest_copy_from({binding_.offset_of(data), bytes});
@@ -229,7 +229,7 @@ Pager::Arrival Pager::take_arrival(Block& block) {
   return arrival;
 }
 
-/// A page-in that nobody waits for: the block stays absent, if it is not being placed already.
+/// Cancels a page-in: the block stays absent, unless it is being put in place already.
 void Pager::abandon(Block& block) noexcept {
   if (find_arrival(block)->placing) {
     try {

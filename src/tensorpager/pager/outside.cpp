@@ -1,4 +1,4 @@
-// Access outside ops: faults, and exports, which keep blocks resident while others have their addresses.
+// Access outside ops: faults, and exports, which keep blocks resident while code outside of torch has their addresses.
 #include <exception>
 
 #include "tensorpager/pager/lock.h"
@@ -42,9 +42,9 @@ bool Pager::serve_fault(const void* address, FaultKind kind) noexcept {
       return true;
     }
   } catch (const std::exception&) {
-    return false;  // the bytes cannot be had: the fault goes to whoever handled faults before us
+    return false;  // the bytes cannot be read: the fault goes to the handler that was installed before ours
   }
-  // Another thread was faster. The same fault over and over is one that paging cannot mend.
+  // Another thread served it. The same fault over and over is one that paging cannot repair.
   constexpr std::uint32_t kHopeless = 1000;
   const bool is_same = t_state.last_fault == address && t_state.last_mended == block->mended;
   t_state.same_faults = is_same ? t_state.same_faults + 1 : 0;
@@ -53,7 +53,7 @@ bool Pager::serve_fault(const void* address, FaultKind kind) noexcept {
   return t_state.same_faults < kHopeless;
 }
 
-/// A fault cannot be refused: where no room can be made the budget is exceeded, which the ledger counts.
+/// A fault cannot be refused: if no room can be made the budget is exceeded, which the ledger counts.
 void Pager::bring_in_anyway(Block& block, Access access) {
   try {
     if (!block.arriving) with_fresh_transfers([&] { make_place(place_for(block)); });

@@ -23,7 +23,7 @@ Pager::Pager(arena::AddressSpace& space, Binding& binding, std::unique_ptr<Evict
       ledger_(base::kUnlimited) {}
 
 Pager::~Pager() {
-  const Lock lock(*this);  // its threads come no further than this
+  const Lock lock(*this);  // the tier's threads cannot enter any more
   tier_.reset();
 }
 
@@ -31,8 +31,8 @@ void Pager::start(const Options& options, std::unique_ptr<transfer::Engine> tier
   const Lock lock(*this);
   TENSORPAGER_CHECK(absent_.empty());
   tier_ = std::move(tier);
-  // Where blocks have places, what leaves ahead would leave its place to others than the plan's; and storages are told
-  // of it on the threads that use them.
+  // If blocks have places, one that left early would leave its place to others than the plan's; and storages are
+  // notified of it on the threads that use them.
   if (!is_placed_)
     tier_->set_observer([this] {
       t_state.is_transferring = true;
@@ -84,7 +84,7 @@ void Pager::set_sink(base::EventSink* sink) {
   sink_ = sink;
 }
 
-/// For what is held from an earlier session.
+/// For blocks that are held from an earlier session.
 void Pager::fit_into_budget() {
   for (Block* block : binding_.set_limit(ledger_.budget()))
     if (!page_out(*block)) throw base::OverBudget(block->charged, pinned_now(), ledger_.budget());
@@ -113,7 +113,7 @@ Block& Pager::create_once(Bytes size) {
   {
     const Lock lock(*this);
     const bool is_followed = is_told_to_source();
-    // What comes from outside any op is an op of the trace by itself.
+    // An allocation outside any op is an op of the trace by itself.
     const bool is_expected = is_followed && !PinSet::is_within_op(holder) && tell_outside();
     const Wanted wanted{
         .bytes = block->charged,
@@ -241,7 +241,7 @@ void Pager::after_fork(bool in_child) {
   t_state.in_pager = false;
   if (in_child) {
     ::new (&mutex_) std::mutex;
-    sink_ = nullptr;  // its lock may be held by a thread that is not here
+    sink_ = nullptr;  // its lock may be held by a thread that the child lacks
     source_ = nullptr;
     binding_.keep_for_plans(Bytes(0));
     is_followed_ = false;

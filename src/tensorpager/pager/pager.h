@@ -1,9 +1,9 @@
-// The one keeper of what is resident. It never plans: an action source or, on demand, a policy says what to page out,
-// the binding moves pages, the tier moves bytes, the ledger counts.
+// Keeps account of what is resident, and moves blocks. It never plans: an action source or, on demand, a policy says
+// what to page out, the binding moves pages, the tier moves bytes, the ledger counts.
 //
 // Locking: one mutex covers everything but the state words of blocks. Pinning a resident block takes no lock; a block
-// is made absent only under the lock and only from a word without pins. Nothing foreign runs, and nothing is thrown,
-// while the lock is held by a caller outside.
+// is made absent only under the lock and only from a word without pins. No foreign code runs under the lock, and a
+// public function that throws has released it.
 #pragma once
 
 #include <atomic>
@@ -55,20 +55,20 @@ class Pager {
   ~Pager();
 
   /// Starts a session: statistics from zero, this budget, this tier. What the program holds from an earlier session
-  /// stays charged, and is paged out as far as it must. Throws OverBudget, IoError.
+  /// stays charged, and is paged out as far as the budget requires. Throws OverBudget, IoError.
   void start(const Options& options, std::unique_ptr<transfer::Engine> tier);
   /// Ends it: pages everything in and lifts the budget. Throws IoError if bytes cannot be read back.
   void stop();
 
-  /// Tells all that happens to this sink from now on, beginning with the blocks there are; null: to nobody. It must
-  /// live for ever, as ops of other threads may be in it.
+  /// Sends all events to this sink from now on, beginning with the births of the blocks that exist; null: to none. It
+  /// must live for ever, as ops of other threads may be in it.
   void set_sink(base::EventSink* sink);
   base::EventSink* sink() const { return sink_.load(std::memory_order_acquire); }
-  /// What a block of `size` bytes is charged.
+  /// Bytes charged for a block of `size` bytes.
   base::Bytes charge_for(base::Bytes size) const { return binding_.charge_for(size); }
 
-  /// Called where a request does not fit, with no lock held: lets go of pins, waiting for whoever has them if it must,
-  /// and says whether another try is worth while. Set once, before the first session.
+  /// `relief` is called if a request does not fit, with no lock held: it releases pins, waiting for their holders if it
+  /// must, and returns whether another try is worthwhile. Set once, before the first session.
   void set_relief(bool (*relief)()) { relief_ = relief; }
 
   // --- storages
@@ -79,11 +79,11 @@ class Pager {
   void destroy(Block& block) noexcept;
   /// The block that starts exactly here; null if none does. Takes no lock.
   Block* find(const void* first) const { return static_cast<Block*>(space_.owner_at(first)); }
-  /// The block that an address lies in; null where it is none of ours.
+  /// The block that contains the address; null if none of ours does.
   Block* find_around(const void* address);
-  /// The storage that holds the block is known from now on (rebinding): it may be evicted.
+  /// Names the storage that holds the block (rebinding): from now on the block may be evicted.
   void claim(Block& block, void* holder);
-  /// The storage may hand its block on, so it keeps its address. False where the block is paged out.
+  /// The storage may hand its block on, so the block keeps its address. Returns false if the block is paged out.
   bool unclaim(Block& block);
   /// A charged chunk for the slabs. Throws as `create`.
   std::byte* acquire_slab_chunk(base::Bytes size) {
@@ -120,28 +120,28 @@ class Pager {
   void admit(PinSet& pins);
 
   // --- following a plan
-  /// Calls it once, with no lock held, when an op begins that no other op called; no earlier than so many ops from now.
-  /// In the place of the task before.
+  /// Calls the task once, with no lock held, when an op begins that no other op called, at least `after_ops` ops from
+  /// now. It replaces the task before.
   void call_at_boundary(std::function<void()> task, std::uint64_t after_ops = 0);
   Account account();
   TransferCosts transfer_costs();
-  /// Gets the blocks that are alive, by number, with the lock held: blocks die on any thread.
+  /// Receives the live blocks, by number, with the lock held: blocks die on any thread.
   using Prepare = std::function<void(const std::unordered_map<std::uint64_t, Block*>& blocks)>;
-  /// The ops of this thread are told to `source` from now on, and what it says is done; null: on demand. It must
-  /// outlive that. Between ops. `prepare` is called first.
+  /// From now on notifies `source` of the ops of this thread, and executes its actions; null: works on demand. The
+  /// source must outlive that. Call it between ops. `prepare` is called first.
   void follow(ActionSource* source, const Prepare& prepare = {});
   bool is_followed() const { return is_followed_.load(std::memory_order_relaxed); }
-  /// Says whether the op, which touches these blocks, is the one that was expected; if so `end_op` follows. Where a
-  /// transfer failed, whoever needs the room or the bytes tries again.
+  /// Returns whether the op, which touches these blocks, is the expected one; if so `end_op` follows. A failed transfer
+  /// is tried again by the op that needs the room or the bytes.
   bool begin_op(const plan::OpSignature& op, std::span<Block* const> touched);
   void end_op() noexcept;
 
   bool is_placed() const { return is_placed_; }
-  /// Where blocks share one arena: sees to it that what the op is likely to create finds a place, moving its arguments
-  /// together if they leave none. Nobody has taken their address yet.
+  /// If blocks share one arena: makes sure that what the op is likely to create finds a place, by moving its arguments
+  /// together if they leave none. Nobody may have taken their addresses yet.
   void keep_room(PinSet& pins);
-  /// What would be raised for an op that needs so many bytes, when all that is not pinned or in slabs is evicted;
-  /// nothing if it fits.
+  /// The error for an op that needs so many bytes, when all that is not pinned or in slabs is evicted; nullopt if it
+  /// fits.
   std::optional<base::OverBudget> shortage_for(base::Bytes bytes);
   void note_working_set() {
     const std::uint64_t pinned = t_state.pinned > 0 ? static_cast<std::uint64_t>(t_state.pinned) : 0;
@@ -152,10 +152,10 @@ class Pager {
 
   // --- access outside ops
   enum class FaultKind : std::uint8_t { kRead, kWrite, kUnknown };
-  /// Makes the faulting address accessible. False where it is not ours to mend: not a live block, or a fault in the
-  /// pager itself.
+  /// Makes the faulting address accessible. Returns false if it is not ours to serve: not a live block, or a fault in
+  /// the pager itself.
   bool serve_fault(const void* address, FaultKind kind) noexcept;
-  /// Keeps the block at this address resident and writable until `unpin_export`; null where the address is none of
+  /// Keeps the block at this address resident and writable until `unpin_export`; returns null if the address is none of
   /// ours. Throws OverBudget, IoError.
   Block* pin_export(const void* address) {
     return with_relief([&] { return pin_export_once(address); });
@@ -180,14 +180,14 @@ class Pager {
   static constexpr std::uint64_t kNever = ~std::uint64_t{0};
 
   class Lock;
-  /// A page-in under way, and the pages it reads into. Charged from its submission.
+  /// A page-in in flight, and the pages it reads into. Charged from its submission.
   struct Arrival {
     Block* block = nullptr;
     std::vector<arena::Piece> pieces;
-    std::vector<transfer::Ticket> tickets;  // one a piece
+    std::vector<transfer::Ticket> tickets;  // one per piece
     std::shared_ptr<Relocating> placing;    // once all is read
-    bool may_be_dirty = false;              // from its arrival on: nobody asks whether it was written
-    Access access = Access::kRead;          // as which it is placed
+    bool may_be_dirty = false;              // from its arrival on: writes are not detected
+    Access access = Access::kRead;          // with which it is put in place
     bool is_needed = false;                 // by the op that is being admitted
   };
 
@@ -200,11 +200,11 @@ class Pager {
       } catch (const base::OverBudget& error) {
         if (relief_ == nullptr || error.asked() > error.budget() || !relief_()) throw;
       }
-      floor_.store(floor, std::memory_order_relaxed);  // what was refused is not required after all
+      floor_.store(floor, std::memory_order_relaxed);  // a refused request does not count
     }
   }
-  /// What was under way before may have failed long ago, which is no news of the tier as it is now: then it is tried
-  /// once more, with transfers of its own.
+  /// Transfers in flight may have failed long ago, which says nothing about the tier now: tries once more after an
+  /// error, with transfers of its own.
   template <typename Attempt>
   void with_fresh_transfers(Attempt&& attempt) {
     if (leaving_.empty() && arriving_.empty()) return attempt();
@@ -230,7 +230,7 @@ class Pager {
   void make_place(const Wanted& wanted);
   bool give_up_transfers();
   bool give_up_page_in();
-  /// By the op under way, or since the last one.
+  /// Whether the op under way uses the block, or it was used since the last op.
   bool is_in_use(const Block& block) const {
     return block.last_use.load(std::memory_order_relaxed) >= clock_.load(std::memory_order_relaxed);
   }
@@ -290,7 +290,7 @@ class Pager {
   bool has_place(const Wanted& wanted);
   bool births_have_places();
   bool gather(PinSet& pins, base::Bytes wanted);
-  /// For a block that comes back.
+  /// The place for a block that is paged in.
   Wanted place_for(const Block& block, base::Bytes keep_whole = {}) const;
   void pass_place_on(Block& block);
   void await_copy(transfer::Ticket copy);
@@ -331,17 +331,17 @@ class Pager {
   arena::Ledger ledger_;
   std::mutex mutex_;
   std::vector<Block*> absent_;
-  std::deque<Block*> leaving_;  // page-outs under way, oldest first
+  std::deque<Block*> leaving_;  // page-outs in flight, oldest first
   base::Bytes leaving_bytes_;
-  std::vector<Arrival> arriving_;  // page-ins under way, oldest first
+  std::vector<Arrival> arriving_;  // page-ins in flight, oldest first
   ActionSource* source_ = nullptr;
-  const ThreadState* follower_ = nullptr;  // the thread whose ops it is told
+  const ThreadState* follower_ = nullptr;  // the thread whose ops are reported to it
   std::vector<Action> actions_;            // of the op that begins or ends
-  std::deque<Action> page_ins_;            // not submitted yet, with what they wait for
-  bool began_as_planned_ = false;          // the op under way that is followed
+  std::deque<Action> page_ins_;            // not submitted yet, with the page-outs that they wait for
+  bool began_as_planned_ = false;          // of the followed op under way
   std::uint64_t as_planned_in_a_row_ = 0;  // ops
   std::uint64_t misses_before_ = 0;        // by the source's count, when the op began
-  /// Blocks that came back or died before they had left. The plan, which waits for them yet, has them until then.
+  /// A block that came back or died before it had left. The plan, which has yet to await it, counts it until then.
   struct LeftEarly {
     std::uint64_t block;  // its number
     base::Bytes bytes;

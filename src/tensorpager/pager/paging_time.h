@@ -1,4 +1,4 @@
-// Time that a thread spends on paging: it is none of the ops' that are recorded. Private to pager/.
+// Measures time that a thread spends on paging, which is not part of the recorded ops' times. Private to pager/.
 #pragma once
 
 #include <atomic>
@@ -10,7 +10,7 @@ namespace tensorpager::pager {
 
 class PagingTime {
  public:
-  /// `sum`: of the threads' nanoseconds; null where it is no paging, though none of an op's.
+  /// `sum`: nanoseconds of all threads; null if the time is not paging, though not part of an op either.
   PagingTime(bool counts, std::atomic<std::int64_t>* sum) : counts_(counts), sum_(sum) {
     if (counts_) begin_ = std::chrono::steady_clock::now();
   }

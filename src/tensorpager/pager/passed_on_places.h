@@ -1,8 +1,9 @@
-// Places of the arena that were passed on before the bytes in them were copied below. A later user of such a place is
-// ordered behind the copy: a page-in waits for it in its queue, and the host waits before it writes there itself.
+// Places of the arena that were passed on before the bytes in them were copied to the tier. A later user of such a
+// place is ordered behind the copy: a page-in waits for it in its queue, and the host waits before it writes there
+// itself.
 //
 // Only a tier whose copies cannot fail after their submission has such places (Engine::may_fail_late): else the bytes
-// would be nowhere after a failure.
+// would be lost by a failure.
 #pragma once
 
 #include <algorithm>

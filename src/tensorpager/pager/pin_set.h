@@ -1,4 +1,4 @@
-// What one op keeps resident while it runs: an object on the stack, so that an exception takes it back. Blocks that are
+// What one op keeps resident while it runs: an object on the stack, so that an exception undoes it. Blocks that are
 // resident are pinned as they are seen, without a lock; what is absent is collected and admitted together, or not at
 // all.
 #pragma once
@@ -18,8 +18,8 @@ namespace tensorpager::pager {
 /// keep: what their ops make is held by Python objects, never by a raw pointer.
 enum class Temporaries : std::uint8_t { kKeep, kLetGo };
 
-/// How much the calls of one op created, and with how large arguments: what the next call is likely to need in one
-/// piece, where blocks share one arena.
+/// The most that calls of one op created, and the most bytes of arguments: an estimate of what the next call needs in
+/// one piece, if blocks share one arena.
 struct WorkingRoom {
   std::atomic<std::uint64_t> arguments{0};  // bytes, the most so far
   std::atomic<std::uint64_t> created{0};    // bytes, the most so far
@@ -49,14 +49,14 @@ class PinSet {
     else
       misses_.push_back({&block, access});
   }
-  /// Where a plan is followed: an op of this name begins, with the arguments seen so far, none of which is pinned yet,
-  /// so that the plan may still move them. Nothing where another op called this one, which is part of that.
+  /// If a plan is followed: notifies it of an op of this name, with the arguments seen so far, none of which is pinned
+  /// yet, so that the plan may still move them. Does nothing if another op called this one, which is part of that.
   void follow(std::uint64_t name) {
     if (is_followed_ && !is_within_op(parent_)) [[unlikely]]
       tell_source(name);
   }
   bool is_followed() const { return is_followed_; }
-  /// Pins all that was seen. Throws OverBudget or IoError, having changed no contents.
+  /// Pins all blocks that were seen. Throws OverBudget or IoError, having changed no contents.
   void admit() {
     if (is_followed_) [[unlikely]]
       pin_ready();
@@ -66,28 +66,28 @@ class PinSet {
       pager_.keep_room(*this);
     pager_.note_working_set();
   }
-  /// R1: a result of an inner op, or memory that this op allocated.
+  /// R1: pins a result of an inner op, or memory that this op allocated.
   void keep(Block& block) {
     if (temporaries_ == Temporaries::kKeep && pager_.pin_if_ready(block, Access::kRead)) pins_.push_back(&block);
   }
   /// Takes over a pin that is counted already.
   void own(Block& block) { pins_.push_back(&block); }
 
-  /// What this op and those around it are likely to create yet, where blocks share one arena. Of an op whose arguments
-  /// are larger than ever before nothing is known but that it is of their order.
+  /// Bytes that this op and those around it are likely to create yet, if blocks share one arena. For arguments larger
+  /// than ever before nothing is known but that it is of their order.
   base::Bytes expected_room() const {
     base::Bytes most;
     for (const PinSet* one = this; one != nullptr; one = one->parent_) most = std::max(most, one->own_expected_room());
     return most;
   }
 
-  /// What is pinned by now: arguments, temporaries and results of inner ops. Some may be dead.
+  /// Visits what is pinned by now: arguments, temporaries and results of inner ops. Some may be dead.
   template <typename Visit>
   void for_each(Visit&& visit) const {
     for (Block* block : pins_) visit(*block);
   }
 
-  /// Whether an op runs, this one or one around it. Kernels in Python are none.
+  /// Whether an op runs, this one or one around it. Kernels in Python do not count.
   static bool is_within_op(const PinSet* innermost) {
     while (innermost != nullptr && !innermost->keeps_temporaries()) innermost = innermost->parent_;
     return innermost != nullptr;
@@ -98,7 +98,7 @@ class PinSet {
 
  private:
   friend class Pager;
-  /// Times the arguments: a convolution's backward has a workspace of several times its inputs.
+  /// Multiple of the arguments: a convolution's backward has a workspace of several times its inputs.
   static constexpr std::uint64_t kUnknownRoom = 8;
 
   struct Miss {
@@ -106,7 +106,7 @@ class PinSet {
     Access access;
   };
 
-  /// What is there, now that the plan has moved what it wanted.
+  /// Pins what is resident, now that the plan has moved what it wanted.
   void pin_ready() {
     Miss* left = misses_.begin();
     for (const Miss& miss : misses_) {
@@ -127,7 +127,7 @@ class PinSet {
   void tell_source(std::uint64_t name) {
     base::InlineVector<Block*, 12> blocks;
     for (const Miss& miss : misses_) blocks.push_back(miss.block);
-    // Those around belong to kernels in Python.
+    // Pin sets around this one belong to kernels in Python.
     for (const PinSet* around = parent_; around != nullptr; around = around->parent_)
       around->for_each([&](Block& block) {
         if ((block.state() & kDead) == 0) blocks.push_back(&block);
@@ -149,7 +149,7 @@ class PinSet {
   base::InlineVector<Block*, 12> pins_;
   base::InlineVector<Miss, 4> misses_;
   Temporaries temporaries_;
-  const bool is_followed_;  // a plan, when the op began
+  const bool is_followed_;  // whether a plan was followed when the op began
   WorkingRoom* room_;
   base::Bytes arguments_;  // set by keep_room
   std::uint64_t created_before_ = 0;

@@ -72,7 +72,7 @@ void PlanCursor::begin_rows(std::vector<Action>& actions, std::optional<std::uin
   for (const std::uint32_t i : agenda_->beginning(position_)) {
     const Row& row = agenda_->row(i);
     const bool pages_in = row.fill == Fill::kPageIn;
-    // Of what the queue waits for compute knows that it is done once it has waited for the page-in.
+    // Once compute has waited for the page-in it knows that what the queue waited for is done.
     if (row.wait != 0 && pages_in) queue_until(count_until(row.wait), actions);
     if (row.wait != 0 && !pages_in) await(row.wait, actions);
     if (!pages_in) continue;
@@ -86,7 +86,7 @@ void PlanCursor::begin_rows(std::vector<Action>& actions, std::optional<std::uin
   }
 }
 
-/// For the newest page-out with this ticket and all that are older.
+/// Awaits the newest page-out with this ticket and all that are older.
 void PlanCursor::await(std::uint32_t ticket, std::vector<Action>& actions) {
   const std::uint64_t until = count_until(ticket);
   for (std::uint64_t i = forgotten_; i < until; ++i) {
@@ -156,7 +156,7 @@ void PlanCursor::leave(std::vector<Action>& actions) {
   forget_likely();
 }
 
-/// Where the plan's op makes something, one that did not is another.
+/// Whether the op made nothing though the plan's op makes something: then it is another.
 bool PlanCursor::made_nothing() const {
   const auto is_made = [&](std::uint32_t i) {
     return agenda_->row(i).fill == Fill::kBorn && agenda_->row(i).storage == plan::kTemporary;
@@ -184,7 +184,7 @@ void PlanCursor::end_rows(std::vector<Action>& actions) {
   ++windows_;
   if (is_whole_) followed_window_ = agenda_->ops();
   std::erase_if(not_under_way_, [&](const NotUnderWay& one) { return one.until <= ops_so_far(); });
-  // Each is awaited within a window, but where ops were left out.
+  // Each is awaited within a window, unless ops were left out.
   while (!page_outs_.empty() && page_outs_.front().window + 2 < windows_) {
     queue_until(forgotten_ + 1, actions);
     forget_until(forgotten_ + 1);
@@ -212,7 +212,7 @@ void PlanCursor::died(Block& block) noexcept {
 std::optional<std::uint64_t> PlanCursor::next_use(const Block& block) const {
   const auto known = storages_.find(&block);
   if (known == storages_.end()) return std::nullopt;
-  // The op that is expected may be the very one, if none is under way.
+  // If no op is under way, the expected one may be the next use.
   const std::uint32_t last = in_op_ ? position_ : (position_ == 0 ? agenda_->ops() : position_) - 1;
   return agenda_->next_use(known->second, last);
 }

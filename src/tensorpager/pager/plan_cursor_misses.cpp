@@ -1,4 +1,4 @@
-// Ops that are not the expected ones, and how the plan's are found again.
+// Plan misses, and how the program's place in the plan is found again.
 #include <algorithm>
 #include <functional>
 
@@ -14,19 +14,18 @@ namespace {
 
 /// Ops that may be left out at one time; a program that leaves out more is found again at the window's begin.
 constexpr std::uint32_t kFurthest = 64;
-/// So many need two ops in a row that agree, and nothing else.
+/// Within so many ops, two ops in a row that agree are enough.
 constexpr std::uint32_t kNear = 3;
 /// The last ops that are remembered.
 constexpr std::size_t kRecent = 16;
-/// Of those, so many must agree where only names do.
+/// Of those, so many must agree if only names do.
 constexpr std::size_t kFewestNames = 4;
 
 bool has_same_name(const OpSignature& one, const OpSignature& other) { return one.name == other.name; }
 
 }  // namespace
 
-/// How many of the last ops the plan has one after the other, with this one as the last. What touches nothing does not
-/// count.
+/// Counts how many of the last ops the plan has one after the other up to `at`. Ops that touch nothing do not count.
 template <typename Same>
 std::size_t PlanCursor::matching_before(std::uint32_t at, Same same) const {
   std::size_t count = 0;
@@ -55,7 +54,8 @@ void PlanCursor::forget_likely() {
   born_.clear();
 }
 
-/// Where this op comes after one that was not expected: within the next few ops, or at the window's begin.
+/// Returns where this op comes after one that was not expected: within the next few ops, or at the window's begin;
+/// nullopt if it is not found.
 std::optional<std::uint32_t> PlanCursor::find_further_on(const OpSignature& op,
                                                          const std::optional<OpSignature>& silent) const {
   if (!missed_ && !silent) return std::nullopt;
@@ -71,9 +71,9 @@ std::optional<std::uint32_t> PlanCursor::find_further_on(const OpSignature& op,
   return find_by_names();
 }
 
-/// Where sizes differ from window to window, and some ops in a row were not found: the nearest place whose last ops
-/// have the names of the last ones there were, more of them than at any place near that is behind. Those would be done
-/// once more: a step over time, say.
+/// For windows with varying sizes, after some ops in a row that were not found. Returns the nearest place whose last
+/// ops have the names of the program's last ops, more of them than at any near place behind: there they would be a
+/// repetition, a step over time, say.
 std::optional<std::uint32_t> PlanCursor::find_by_names() const {
   if (misses_in_a_row_ < kFewestNames - 1) return std::nullopt;
   const std::uint32_t end = std::min(agenda_->ops(), position_ + kFurthest);
@@ -88,7 +88,8 @@ std::optional<std::uint32_t> PlanCursor::find_by_names() const {
   return best;
 }
 
-/// Where an op of this name comes soon that uses nothing of the plan's but what this one touches.
+/// Returns where an op of this name comes soon that uses nothing of the plan's but what this one touches; nullopt if
+/// there is none.
 std::optional<std::uint32_t> PlanCursor::find_by_arguments(const OpSignature& op,
                                                            std::span<Block* const> touched) const {
   const auto is_known = [&](StorageId id) { return blocks_[index(id)] != nullptr; };

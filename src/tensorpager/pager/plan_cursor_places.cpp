@@ -1,4 +1,4 @@
-// Where a plan has blocks: what the op under way makes, what it makes for itself, and what is resident.
+// Planned places of what the op under way makes, of its temporaries, and of resident blocks.
 #include <algorithm>
 #include <utility>
 
@@ -25,9 +25,9 @@ std::optional<std::uint64_t> PlanCursor::place_of_birth(base::Bytes size, base::
   return row != nullptr && row->bytes >= charged ? std::optional(row->offset) : std::nullopt;
 }
 
-/// What the op makes next, as in the last window; else, or where it has made something else this time, the first birth
-/// of this size that has no block yet, or of any where the op was called with other sizes. Nothing where it is what the
-/// op allocates for itself.
+/// Returns what the op makes next, as in the last window; else, or if it has made something else this time, the first
+/// birth of this size that has no block yet, or of any size if the op is resized. Returns nullopt for a temporary of
+/// the op.
 std::optional<StorageId> PlanCursor::next_birth(base::Bytes size) {
   const auto births = agenda_->births(position_);
   const std::vector<std::uint32_t>& places = places_[position_];
@@ -44,7 +44,7 @@ std::optional<StorageId> PlanCursor::next_birth(base::Bytes size) {
   return std::nullopt;
 }
 
-/// In its row; where several leave no gap of this size there, between what else is to be resident.
+/// In the temporaries' row; if several leave no gap of this size there, between what else is to be resident.
 std::optional<std::uint64_t> PlanCursor::place_of_temporary(base::Bytes charged) {
   auto begin = gap_in_row(charged);
   if (!begin) begin = gap_between_rows(charged);

@@ -1,4 +1,5 @@
-// What is resident, and where, when the plan goes on from other than its op before: after ops of another plan, or none.
+// Brings residency to the plan's state when the plan continues from another op than its op before: after ops of another
+// plan, or of none.
 #include <algorithm>
 #include <utility>
 
@@ -13,7 +14,7 @@ using plan::Leave;
 using plan::Row;
 using plan::StorageId;
 
-/// Nothing that the plan has under way here was submitted, or it was for another part of it.
+/// The page-outs that the plan has in flight here were not submitted, or were those of another part of it.
 void PlanCursor::begin_elsewhere(std::vector<Action>& actions) {
   is_elsewhere_ = is_disturbed_ = false;
   await_all_queued(actions);
@@ -23,10 +24,10 @@ void PlanCursor::begin_elsewhere(std::vector<Action>& actions) {
   bring_about(actions, true);
 }
 
-/// What the plan has below leaves: on demand more may have stayed, and what no window uses may have been used between
-/// two, an optimizer's state, say, that is saved. What it has resident comes, in the order of its next uses; what is
-/// to be paged in from this op on comes with its row. `elsewhere`: blocks may also be where the plan has others; as
-/// many as can go to their own places without another leaving, which would come back, do.
+/// Blocks that the plan has paged out leave: on demand more may have stayed, and what no window uses may have been used
+/// between two, an optimizer's state, say, that is saved. Blocks that it has resident come, in the order of their next
+/// uses; those to be paged in from this op on come with their rows. `elsewhere`: blocks may also be at the places of
+/// others; as many as can go to their own places without evicting another, which would come back, do.
 void PlanCursor::bring_about(std::vector<Action>& actions, bool elsewhere) {
   std::vector<std::pair<Block*, const Row*>> to_come;
   for (std::uint32_t i = 0; i < blocks_.size(); ++i) {
@@ -56,7 +57,7 @@ void PlanCursor::bring_about(std::vector<Action>& actions, bool elsewhere) {
   }
 }
 
-/// The row that the storage is in; null where it is below, or not there.
+/// The row that the storage is in; null if it is paged out, or does not exist.
 const Row* PlanCursor::row_now(StorageId storage) const {
   for (const std::uint32_t i : agenda_->rows_of(storage)) {
     const Row& row = agenda_->row(i);
@@ -65,7 +66,7 @@ const Row* PlanCursor::row_now(StorageId storage) const {
   return nullptr;
 }
 
-/// It is nowhere in the plan now, and whoever wanted it here before no longer does.
+/// Pages out a block that the plan has nowhere now; no earlier request for it holds any more.
 void PlanCursor::put_below(Block& block, std::vector<Action>& actions) {
   if (block.is_exported()) note_disturbed();  // it stays
   page_out_for_good(block, actions);

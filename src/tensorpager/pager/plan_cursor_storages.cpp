@@ -15,8 +15,8 @@ void PlanCursor::bind(StorageId storage, Block& block) {
   storages_[&block] = storage;
 }
 
-/// Storages without a block are blocks without a storage, where they have their sizes. Where they were until now is not
-/// where the plan has them.
+/// Binds storages without a block to touched blocks without a storage, if the sizes agree. Until now those blocks were
+/// not at their planned places.
 void PlanCursor::match_arguments(std::span<Block* const> touched) {
   for (const StorageId id : agenda_->arguments(position_)) {
     if (blocks_[index(id)] != nullptr) continue;
@@ -29,8 +29,8 @@ void PlanCursor::match_arguments(std::span<Block* const> touched) {
   }
 }
 
-/// A model that was made anew, say: the op uses a block of that size that is not known, and not the one that was taken
-/// for the storage. That one leaves: it is of no plan.
+/// A model that was rebuilt, say: the op uses an unknown block of that size, and not the one that was bound to the
+/// storage. That one is paged out: it is unplanned now.
 void PlanCursor::replace_arguments(std::span<Block* const> touched, std::vector<Action>& actions) {
   const auto is_unknown = [&](const Block* block) { return !storages_.contains(block); };
   if (std::ranges::none_of(touched, is_unknown)) return;
@@ -47,7 +47,7 @@ void PlanCursor::replace_arguments(std::span<Block* const> touched, std::vector<
   }
 }
 
-/// It has the expected name and sizes, and is another nevertheless: the same layer further on, say.
+/// Whether an op with the expected name and sizes is another nevertheless: the same layer further on, say.
 bool PlanCursor::uses_others(std::span<Block* const> touched) const {
   const std::vector<StorageId>& arguments = agenda_->arguments(position_);
   return std::ranges::any_of(touched, [&](const Block* block) {
@@ -56,7 +56,7 @@ bool PlanCursor::uses_others(std::span<Block* const> touched) const {
   });
 }
 
-/// Whether they are as many as planned, and have their sizes.
+/// Binds the blocks that the op made. Returns whether they are as many as planned, and have their sizes.
 bool PlanCursor::match_births(std::uint32_t op) {
   const auto expected = agenda_->births(op);
   bool as_expected = born_.size() == expected.size();
@@ -81,9 +81,9 @@ bool PlanCursor::match_births(std::uint32_t op) {
   return as_expected;
 }
 
-/// The storages whose death the trace has after the last op, and that live on, continue those that the op is to have
-/// written and that are no longer there, in the trace's order; or others that died instead. The plan may have paged
-/// them out, as nothing uses them any more.
+/// Storages that live on, though the trace has their death after the last op, continue those that the op is to have
+/// written and that no longer exist, in the trace's order; or others that died instead. The plan may have paged them
+/// out, as nothing uses them any more.
 void PlanCursor::take_over(std::vector<Action>& actions) {
   const std::uint32_t last = (position_ == 0 ? agenda_->ops() : position_) - 1;
   for (const StorageId ending : agenda_->deaths(last)) {
@@ -114,8 +114,8 @@ std::optional<StorageId> PlanCursor::continued_by(StorageId ending, std::uint32_
   return lost != lost_.end() ? std::optional(*lost) : std::nullopt;
 }
 
-/// What both plans know under one identity; the rest by size, in the order of their numbers: a batch, say, that was
-/// made in another class's window.
+/// Adopts what both plans know under one identity; the rest by size, in the order of their numbers: a batch, say, that
+/// was made in another class's window.
 void PlanCursor::adopt_entries(const PlanCursor& from) {
   for (const bool by_identity : {true, false})
     for (std::uint32_t i = 0; i < blocks_.size(); ++i)

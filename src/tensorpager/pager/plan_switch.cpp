@@ -15,7 +15,7 @@ std::uint32_t alike(const Agenda& one, const Agenda& other) {
   return ops;
 }
 
-/// Windows that are remembered: a program that evaluates less often than that is a surprise each time.
+/// Windows that are remembered: evaluations that are rarer than that are never predicted.
 constexpr std::size_t kRemembered = 512;
 
 }  // namespace
@@ -42,8 +42,8 @@ void PlanSwitch::note_ended(std::size_t i) {
   if (ended_.size() > kRemembered) ended_.pop_front();
 }
 
-/// What came most often after the longest row of windows that has come before just as it came last; of several the
-/// newest.
+/// Returns the class that came most often after the longest sequence of windows that equals the last ones; of several
+/// the newest.
 std::size_t PlanSwitch::likely_next() const {
   if (cursors_.size() == 1) return active_;
   std::size_t likely = active_;
@@ -79,7 +79,7 @@ bool PlanSwitch::begin_op(const OpSignature& op, std::span<Block* const> touched
     windows_at_leave_ = windows();
     if (!strangers_.leave([&](const Block& block) { return is_known(block); }, actions)) active().note_disturbed();
   }
-  if (op.sizes != 0 || is_expected) before_ = op;  // others are likely to be none of any plan
+  if (op.sizes != 0 || is_expected) before_ = op;  // other ops are probably of no plan
   return is_expected;
 }
 
@@ -98,7 +98,7 @@ void PlanSwitch::turn_to_another(const OpSignature& op, std::vector<Action>& act
   if (*next != active_) change_to(*next, 0, actions);
 }
 
-/// A class that begins as this window did, and goes on with this op.
+/// A class that begins as this window did, and continues with this op; nullopt if there is none.
 std::optional<std::size_t> PlanSwitch::find_other(const OpSignature& op) const {
   const std::uint32_t position = cursors_[active_]->position();
   for (std::size_t i = 0; i < cursors_.size(); ++i) {
@@ -109,7 +109,7 @@ std::optional<std::size_t> PlanSwitch::find_other(const OpSignature& op) const {
   return std::nullopt;
 }
 
-/// A class that begins as the whole last window was, and goes on with this op: that was no window by itself.
+/// A class that begins as the whole last window was, and continues with this op: then that was no window by itself.
 std::optional<std::size_t> PlanSwitch::find_longer(const OpSignature& op) const {
   const Agenda& last = cursors_[active_]->agenda();
   const bool is_at_begin = cursors_[active_]->position() == 0 && !ended_.empty() && ended_.back() == active_;
@@ -122,7 +122,7 @@ std::optional<std::size_t> PlanSwitch::find_longer(const OpSignature& op) const 
   return std::nullopt;
 }
 
-/// A class that is over where this window is: it was one of those.
+/// A class that ends where this window is: then the window was one of those.
 std::optional<std::size_t> PlanSwitch::find_shorter() const {
   const std::uint32_t position = cursors_[active_]->position();
   for (std::size_t i = 0; i < cursors_.size(); ++i)
@@ -192,7 +192,7 @@ std::uint64_t PlanSwitch::resized_ops() const {
   return sum;
 }
 
-/// That ended, or of which the last ops were left out.
+/// Windows that ended, or whose last ops were left out.
 std::uint64_t PlanSwitch::windows() const {
   std::uint64_t sum = 0;
   for (const auto& cursor : cursors_) sum += cursor->windows();

@@ -1,9 +1,9 @@
 // Follows the plans of several classes of windows: training step, evaluation batch, the last batch that is shorter.
 //
-// Which class a window is of shows op by op. Programs repeat themselves: it is taken for the class that came most often
-// after windows like the last ones, as many of them as have come before in this order, as long as it does what that
-// does; where it does other than that, it is of a class that began in the same way. Where one class is the beginning of
-// another, what comes next tells them apart: a micro-step, or the last one with the optimizer.
+// The class of a window becomes clear op by op. Programs repeat themselves: a window is assumed to be of the class that
+// came most often after the longest sequence of windows that equals the last ones; once its ops differ, it is of
+// another class that begins in the same way. If one class is the beginning of another, what comes next tells them
+// apart: a micro-step, or the last one with the optimizer.
 #pragma once
 
 #include <deque>
@@ -18,14 +18,14 @@ namespace tensorpager::pager {
 
 class PlanSwitch final : public ActionSource {
  public:
-  /// At least one.
+  /// At least one agenda.
   explicit PlanSwitch(const std::vector<std::shared_ptr<const plan::Agenda>>& agendas);
 
-  /// In the order of the agendas.
+  /// Cursors are in the order of the agendas.
   PlanCursor& cursor(std::size_t i) { return *cursors_[i]; }
-  /// Nothing that was told before is counted, and no transfer is under way.
+  /// Nothing that was reported before is counted, and no transfer is in flight.
   void begin_here();
-  /// The last window was of this class.
+  /// Notes that the last window was of this class.
   void start_after(std::size_t i);
 
   bool begin_op(const plan::OpSignature& op, std::span<Block* const> touched, std::vector<Action>& actions) override;
@@ -69,10 +69,10 @@ class PlanSwitch final : public ActionSource {
   void change_to(std::size_t other, std::uint32_t position, std::vector<Action>& actions);
 
   std::vector<std::unique_ptr<PlanCursor>> cursors_;
-  std::vector<std::vector<std::uint32_t>> alike_;  // by two classes: how many ops they begin with alike
+  std::vector<std::vector<std::uint32_t>> alike_;  // by two classes: how many first ops are the same
   std::deque<std::size_t> ended_;                  // the classes of the last windows, newest last
-  Strangers strangers_;                            // made between ops, or replaced
-  std::uint64_t windows_at_leave_ = 0;             // when strangers left last
+  Strangers strangers_;                            // unplanned blocks: made between ops, or replaced
+  std::uint64_t windows_at_leave_ = 0;             // when unplanned blocks left last
   std::size_t active_ = 0;
   std::optional<plan::OpSignature> before_;  // the op before
 };

@@ -1,5 +1,5 @@
-// Pages that change their places beside compute: transfer threads have the machine do it, without the pager's lock. All
-// else with the lock held.
+// Relocates pages off the op threads: transfer threads make the system calls, without the pager's lock. All else with
+// the lock held.
 #include <exception>
 #include <memory>
 #include <span>
@@ -12,16 +12,16 @@
 
 namespace tensorpager::pager {
 
-/// For a plan, which does not use the block before it comes back: it is absent at once, and its pages are copied from
-/// where the transfer thread moves them first, so that no op calls the machine. False where it cannot leave. Where the
-/// copy cannot be submitted all is as before.
+/// Begins a page-out for a plan, which does not use the block before it comes back: the block is absent at once, and
+/// its pages are copied from where the transfer thread moves them first, so that no op makes system calls. Returns
+/// false if it cannot leave. If the copy cannot be submitted all is as before.
 bool Pager::take_away(Block& block) {
   if (block.leaving || !binding_.relocates_beside()) return give_up(block);
   std::uint64_t word = 0;
   if (!block.word.compare_exchange_strong(word, kAbsent)) return give_up(block);
   const base::Stopwatch watch(handling_of(counts_.page_out_handling_seconds));
   const auto taken = std::make_shared<Relocating>(binding_.begin_unbind(block));
-  if (taken->pages.to == nullptr) {  // they would be gone before they are copied
+  if (taken->pages.to == nullptr) {  // the pages would be gone before they are copied
     put_back(block, *taken);
     return give_up(block);
   }
@@ -48,7 +48,7 @@ bool Pager::take_away(Block& block) {
   return true;
 }
 
-/// What was taken away is below. Throws IoError where it could not be moved or copied: then all is as before.
+/// Finishes what `take_away` began. Throws IoError if the pages could not be moved or copied: then all is as before.
 void Pager::finish_taking(Block& block) {
   try {
     const base::Stopwatch watch(counts_.page_out_stall_seconds);
@@ -68,7 +68,7 @@ void Pager::finish_taking(Block& block) {
   settle_pool();
 }
 
-/// What was taken away is as it was before, wherever its pages are by now. Nobody copies them any more.
+/// Undoes `take_away`, wherever the pages are by now. Nobody copies them any more.
 void Pager::stay(Block& block) noexcept {
   remove_leaving(block);
   remove_absent(block);
@@ -85,7 +85,7 @@ void Pager::put_back(Block& block, const Relocating& taken) noexcept {
   block.word.store(0, std::memory_order_release);
 }
 
-/// The calls of the machine.
+/// Makes the system calls.
 void Pager::relocate(Relocating& pages) noexcept {
   const double begin = base::seconds_now();
   try {
@@ -97,7 +97,8 @@ void Pager::relocate(Relocating& pages) noexcept {
   pages.is_over.store(true, std::memory_order_release);
 }
 
-/// What was read in is to be put in place. Throws IoError where it could not be read: then it is absent.
+/// Waits for the reads and begins to put the pages in place. Throws IoError if they could not be read: then it is
+/// absent.
 std::shared_ptr<Relocating> Pager::begin_placing(Block& block, Access access) {
   Arrival& arrival = *find_arrival(block);
   try {
@@ -113,7 +114,7 @@ std::shared_ptr<Relocating> Pager::begin_placing(Block& block, Access access) {
   return arrival.placing;  // the block may be gone when it is over
 }
 
-/// Throws IoError where the machine refused: then it is absent.
+/// Throws IoError if the machine refused: then the block is absent.
 void Pager::finish_placing(Block& block) {
   const Arrival arrival = take_arrival(block);
   const Relocating& placing = *arrival.placing;
@@ -137,7 +138,8 @@ void Pager::finish_placing(Block& block) {
   block.word.store(arrival.access == Access::kWrite ? 0 : kClean, std::memory_order_release);
 }
 
-/// On a transfer thread, without the lock. False where somebody else has that afterwards, who goes on with what is due.
+/// On a transfer thread, without the lock. Returns false if another thread has the lock afterwards, which does what is
+/// due.
 bool Pager::place_beside(Relocating& placing, Lock& lock) {
   placing.is_beside = true;
   lock.unlock();
@@ -147,14 +149,14 @@ bool Pager::place_beside(Relocating& placing, Lock& lock) {
   return lock.try_again();
 }
 
-/// Some calls of the machine, which another thread makes without the lock.
+/// Waits for some system calls that another thread makes without the lock.
 void Pager::await(const Relocating& placing) {
   if (placing.is_over.load(std::memory_order_acquire)) return;
   const base::Stopwatch watch(counts_.page_in_stall_seconds);
   while (!placing.is_over.load(std::memory_order_acquire)) std::this_thread::yield();
 }
 
-/// After it nobody relocates anything before the lock is released.
+/// After it no thread relocates anything before the lock is released.
 void Pager::await_relocations() {
   for (const Block* block : leaving_)
     while (block->taken && !tier_->is_done(block->copy)) std::this_thread::yield();

@@ -1,5 +1,5 @@
-// A block's pages on their way to another place: what is left of an unbind or a bind for the machine, once the books
-// are kept. Calls of the machine take long, and no other thread should wait for them with the pager's lock held.
+// The move of a block's pages to another place: the system calls that remain of an unbind or a bind once the
+// bookkeeping is done. They take long, and no other thread should wait for them with the pager's lock held.
 #pragma once
 
 #include <atomic>
@@ -14,13 +14,13 @@
 
 namespace tensorpager::pager {
 
-/// `begin_unbind` and `begin_bind` of a binding say what it is. Nothing where no page changes its place.
+/// Returned by a binding's `begin_unbind` and `begin_bind`. Empty if no page changes its place.
 struct Relocation {
   enum class Way : std::uint8_t { kOut, kIn };
 
   Way way;
   std::vector<arena::Piece> from = {};
-  std::byte* to = nullptr;         // where they lie side by side then; null: they go back to the machine
+  std::byte* to = nullptr;         // where they lie side by side afterwards; null: they go back to the machine
   Access access = Access::kWrite;  // on the way in
 
   base::Bytes bytes() const {
@@ -31,12 +31,12 @@ struct Relocation {
   std::vector<arena::Piece> there() const { return {{to, bytes()}}; }
 };
 
-/// One that has begun. The block is absent for everybody until its end.
+/// A relocation that has begun. The block is absent for all threads until its end.
 struct Relocating {
   explicit Relocating(Relocation relocation) : pages(std::move(relocation)) {}
 
   const Relocation pages;
-  std::exception_ptr error;  // once it is over: then nothing has changed
+  std::exception_ptr error;  // set if it failed: then nothing has changed
   double seconds = 0;        // that it took
   bool is_beside = false;    // done by a transfer thread, without the lock
   std::atomic<bool> is_over{false};

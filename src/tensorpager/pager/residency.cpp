@@ -1,4 +1,4 @@
-// What is resident: room for what comes, and the admission of ops. All with the lock held.
+// Makes room for what becomes resident, and admits ops. All with the lock held.
 #include <algorithm>
 #include <cerrno>
 
@@ -12,11 +12,11 @@ namespace tensorpager::pager {
 
 using base::Bytes;
 
-/// Submits page-outs until those under way will leave this much room, all before the first is waited for.
+/// Submits page-outs until those in flight will leave this much room, all before the first is waited for.
 void Pager::submit_room(Bytes bytes) {
   while (ledger_.resident() + bytes > ledger_.budget() + leaving_bytes_) {
     Block* block = choose_victim();
-    // What is accessed outside ops, in turn with others, stays: else each access would page out the next one.
+    // Blocks that are accessed outside ops in turn stay: else each access would page out the next one.
     if (block != nullptr && is_in_use(*block) && give_up_page_in()) continue;
     if (block != nullptr) {
       if (!binding_.may_unbind())
@@ -32,8 +32,8 @@ void Pager::submit_room(Bytes bytes) {
   }
 }
 
-/// Where nothing else can leave: one page-out under way leaves, or one page-in that no op needs now ends. False where
-/// there is neither.
+/// If nothing else can leave: finishes one page-out in flight, or cancels one page-in that no op needs now. Returns
+/// false if there is neither.
 bool Pager::give_up_transfers() {
   if (!leaving_.empty()) {
     finish(*leaving_.front());  // what was pinned meanwhile stays
@@ -42,7 +42,7 @@ bool Pager::give_up_transfers() {
   return give_up_page_in();
 }
 
-/// The newest that no op needs now.
+/// Cancels the newest page-in that no op needs now. Returns false if there is none.
 bool Pager::give_up_page_in() {
   const auto unwanted =
       std::find_if(arriving_.rbegin(), arriving_.rend(), [](const Arrival& arrival) { return !arrival.is_needed; });
@@ -94,7 +94,7 @@ void Pager::bring_in(Block& block, Access access) {
 }
 
 void Pager::admit(PinSet& pins) {
-  // Whatever comes, they are dealt with once.
+  // Whatever is thrown, the misses are cleared.
   struct Clear {
     decltype(pins.misses_)& list;
     ~Clear() { list.clear(); }
@@ -115,7 +115,7 @@ void Pager::admit_once(PinSet& pins) {
   note_curve();
 }
 
-/// Each is null once it is pinned.
+/// Sets each miss's block to null once it is pinned.
 void Pager::admit_misses(PinSet& pins) {
   auto& misses = pins.misses_;
   const auto end = misses.end();
@@ -125,7 +125,7 @@ void Pager::admit_misses(PinSet& pins) {
   };
   Bytes absent;
   for (auto miss = misses.begin(); miss != end; ++miss) {
-    if (miss->block == nullptr) continue;  // by a try that was refused later on
+    if (miss->block == nullptr) continue;  // pinned by an attempt that was refused later on
     if (miss->block->taken) withdraw(*miss->block);
     if (miss->block->is_absent()) {
       if (!miss->block->arriving) absent += miss->block->charged;
@@ -160,7 +160,7 @@ void Pager::admit_misses(PinSet& pins) {
       try {
         make_place(wanted);
       } catch (const base::OverBudget&) {
-        // Those that are there may leave no place between them.
+        // The resident ones may leave no place between them.
         if (!is_placed_) throw;
         finish_page_ins();
         if (!gather(pins, wanted.bytes)) throw;
@@ -192,8 +192,8 @@ void Pager::keep_room(PinSet& pins) {
   with_fresh_transfers([&] { gather(pins, std::min(expected, std::max(ledger_.budget(), pinned) - pinned)); });
 }
 
-/// Moves the blocks that only this op has pinned together, if they leave no place so large. Nobody has taken their
-/// address yet. False where the largest place is no larger after it.
+/// Moves the blocks that only this op has pinned together, if they leave no place so large. Nobody may have taken their
+/// addresses yet. Returns false if the largest place is no larger after it.
 bool Pager::gather(PinSet& pins, Bytes wanted) {
   const Bytes largest = binding_.largest_run(clock_.load(std::memory_order_relaxed));
   if (largest >= wanted) return true;
@@ -235,7 +235,7 @@ std::optional<base::OverBudget> Pager::shortage_for(Bytes bytes) {
   return base::OverBudget(bytes, pinned, ledger_.budget());
 }
 
-/// What cannot be evicted now.
+/// Bytes that cannot be evicted now.
 Bytes Pager::pinned_now() const {
   Bytes pinned = ledger_.slabs();
   for (std::size_t i = 0; i < policy_->size(); ++i)

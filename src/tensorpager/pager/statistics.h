@@ -18,7 +18,7 @@ struct Statistics {
   std::uint64_t slab_bytes = 0;
   std::uint64_t spill_bytes = 0;  // reserved in the tier below
   std::uint64_t ops = 0;
-  std::uint64_t page_outs = 0;  // copies made; clean drops are apart
+  std::uint64_t page_outs = 0;  // copies made; clean drops not included
   std::uint64_t page_ins = 0;
   std::uint64_t page_out_bytes = 0;
   std::uint64_t page_in_bytes = 0;
@@ -29,12 +29,12 @@ struct Statistics {
   std::uint64_t followed_ops = 0;        // ops that a plan expected
   std::uint64_t resized_ops = 0;         // of followed_ops, of other sizes than planned
   std::uint64_t plan_misses = 0;         // ops other than a plan expected
-  std::uint64_t ops_as_planned = 0;      // of followed_ops, where as much was resident at begin and end as planned
+  std::uint64_t ops_as_planned = 0;      // of followed_ops, with as many bytes resident at begin and end as planned
   std::uint64_t most_ops_as_planned_in_a_row = 0;
   std::uint64_t followed_windows = 0;          // each op of which a plan expected
   std::uint64_t windows_as_planned = 0;        // of followed_windows, each op of which was as planned
-  std::uint64_t planned_difference_bytes = 0;  // the most by which it was not
-  std::uint64_t failed_actions = 0;            // of a plan, that failed and are made up for on demand
+  std::uint64_t planned_difference_bytes = 0;  // the most by which charged bytes differed from the plan
+  std::uint64_t failed_actions = 0;            // of a plan, that failed; what they were for is done on demand
   std::uint64_t fuzz_page_outs = 0;            // of page_outs and clean_drops, those the fuzzer made
   std::uint64_t live_blocks = 0;
   std::uint64_t records = 0;             // block records, those that wait for their last pin included
@@ -44,10 +44,10 @@ struct Statistics {
   std::uint64_t witness_peak_bytes = 0;  // resident size of our addresses by the kernel's count, where sampled
   std::uint64_t system_calls = 0;        // made by the binding to map, move or protect memory
   std::uint64_t populated_bytes = 0;     // fresh pages that the stable binding took, which the machine zeroes
-  double handling_seconds = 0;           // time that ops took to map, protect and submit: the sum of the next two
+  double handling_seconds = 0;  // CPU time of transfers in ops: to map, protect, submit; the sum of the next two
   double page_out_handling_seconds = 0;
   double page_in_handling_seconds = 0;
-  double handling_beside_seconds = 0;  // the same work, done by transfer threads beside ops
+  double handling_beside_seconds = 0;  // the same work off the op threads, on transfer threads
   double stall_seconds = 0;            // time ops waited for transfers: the sum of the next two
   double page_out_stall_seconds = 0;
   double page_in_stall_seconds = 0;

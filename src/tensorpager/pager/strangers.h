@@ -1,4 +1,4 @@
-// Blocks that no plan makes or knows: a checkpoint that was loaded and is kept, a model's older weights.
+// Unplanned blocks, which no plan makes or knows: a checkpoint that was loaded and is kept, a model's older weights.
 #pragma once
 
 #include <algorithm>
@@ -17,8 +17,9 @@ class Strangers {
  public:
   void add(Block& block) { last_use_[&block] = kNotSeen; }
   void forget(Block& block) noexcept { last_use_.erase(&block); }
-  /// At the begin of a window. What was not used since the begin of the last one leaves: the plan counts on its room.
-  /// A block of which `is_known` is none any more. False where some of them stay, as somebody holds their addresses.
+  /// At the begin of a window: pages out what was not used since the begin of the last one, as the plan counts on its
+  /// room. A block that `is_known` is unplanned no more. Returns false if some of them stay, as code outside of torch
+  /// holds their addresses.
   template <typename IsKnown>
   bool leave(IsKnown is_known, std::vector<Action>& actions) {
     std::erase_if(last_use_, [&](const auto& one) { return is_known(*one.first); });

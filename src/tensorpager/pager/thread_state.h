@@ -10,16 +10,16 @@ class PinSet;
 
 struct ThreadState {
   PinSet* top = nullptr;  // the innermost op that runs on this thread
-  // Bytes in blocks whose first pin is this thread's. Where threads share blocks, the last pin may be another's: exact
+  // Bytes in blocks whose first pin is this thread's. If threads share blocks, the last pin may be another's: exact
   // again from each outermost op on.
   std::int64_t pinned = 0;
   std::uint64_t created = 0;                            // bytes in blocks that this thread ever created
   std::uint64_t recorded_op = 0;                        // ticket of the recorded op that runs on this thread; 0: none
   std::chrono::steady_clock::time_point op_ended = {};  // the one before
-  std::chrono::nanoseconds paging{0};                   // since it began, or since the one before ended
+  std::chrono::nanoseconds paging{0};  // paging time since the recorded op began, or since the one before ended
   const void* last_fault = nullptr;
   std::uint32_t last_mended = 0;   // Block::mended at that fault
-  std::uint32_t same_faults = 0;   // faults in a row at that address that nobody mended
+  std::uint32_t same_faults = 0;   // faults in a row at that address that were not served
   bool entered = false;            // was asked what kind of thread it is
   bool keeps_allocations = false;  // R4: a collective's own thread; what it allocates is never evicted
   bool is_transferring = false;    // a transfer thread, which does what ops need not wait for

@@ -1,4 +1,4 @@
-// A tier below the device: where the bytes of paged-out storages are. To add one: write x_engine.{h,cpp} beside this
+// A tier below the device: it holds the bytes of paged-out storages. To add one: write x_engine.{h,cpp} beside this
 // file, list it in CMakeLists.txt, and add a line to test/transfer/engine_contract_test.cpp, which every engine must
 // pass.
 //
@@ -22,7 +22,7 @@
 
 namespace tensorpager::transfer {
 
-/// Room below for one storage. Owned by whoever reserved it, who must release it.
+/// Space in the tier for one storage. The caller that reserved it must release it.
 struct Slot {
   std::uint64_t offset = 0;  // engine's own meaning: a place in the file, in the range
   base::Bytes bytes;         // as reserved: a multiple of the page
@@ -42,7 +42,7 @@ class Engine {
  public:
   virtual ~Engine() = default;
 
-  /// Room for `bytes`, a multiple of the page. Throws IoError when the tier is full.
+  /// Reserves room for `bytes`, a multiple of the page. Throws IoError if the tier is full.
   virtual Slot reserve(base::Bytes bytes) = 0;
   virtual void release(const Slot& slot) noexcept = 0;
 
@@ -51,7 +51,8 @@ class Engine {
   /// stays reserved.
   virtual Ticket submit_page_out(std::span<const std::byte> from, const Slot& slot, base::Bytes at) = 0;
 
-  /// The same; the thread that copies calls `first` before. Where that throws nothing is copied, and `wait` throws it.
+  /// The same; the thread that copies calls `first` before. If that throws nothing is copied, and `wait` throws its
+  /// exception.
   virtual Ticket submit_page_out_after(const std::function<void()>& first, std::span<const std::byte> from,
                                        const Slot& slot, base::Bytes at) {
     first();
@@ -61,7 +62,7 @@ class Engine {
   /// Copies slot bytes [at, at + to.size()) to `to`, aligned likewise. They must have been paged out before.
   virtual Ticket submit_page_in(const Slot& slot, base::Bytes at, std::span<std::byte> to) = 0;
 
-  /// The same, begun no earlier than this page-out is done: of the same bytes, or from the memory that is read into.
+  /// The same, begun only when this page-out is done: of the same bytes, or from the memory that is read into.
   virtual Ticket submit_page_in_after(Ticket page_out, const Slot& slot, base::Bytes at, std::span<std::byte> to) {
     if (!page_out.is_finished()) wait(page_out);
     return submit_page_in(slot, at, to);
@@ -77,8 +78,8 @@ class Engine {
     static_cast<void>(ticket);
     return true;
   }
-  /// Instead of `wait`, for what nobody wants any more: returns once memory and slot are no longer touched. True if the
-  /// transfer never began.
+  /// Instead of `wait`, for a transfer that is not needed any more: returns once memory and slot are no longer touched.
+  /// Returns true if the transfer never began.
   virtual bool cancel(Ticket ticket) noexcept {
     static_cast<void>(ticket);
     return false;
@@ -88,7 +89,7 @@ class Engine {
   /// a transfer that is not done. Before the first transfer.
   virtual void set_observer(const std::function<void()>& observer) { static_cast<void>(observer); }
 
-  /// Finishes what is under way. Nothing is called between this and `after_fork`.
+  /// Finishes the transfers in flight. Nothing is called between this and `after_fork`.
   virtual void before_fork() {}
 
   /// Called in parent and child after a fork. Slots of before the fork stay readable in
@@ -97,12 +98,12 @@ class Engine {
   virtual void after_fork(bool in_child) = 0;
 
   virtual base::Bytes reserved() const = 0;  // bytes in slots now
-  /// A transfer of n bytes took latency + n / bytes_per_second, as well as so little says it.
+  /// An estimate: a transfer of n bytes takes latency + n / bytes_per_second.
   struct Rate {
-    double bytes_per_second = 0;  // 0: there was none, or nobody measures
+    double bytes_per_second = 0;  // 0: no transfer yet, or not measured
     double latency = 0;           // seconds
   };
-  /// What transfers so far reached, each direction by itself.
+  /// Rates that transfers reached so far, by direction.
   struct Rates {
     Rate out;
     Rate in;
@@ -111,14 +112,14 @@ class Engine {
   virtual std::string name() const = 0;  // for people: "file in /tmp", "RAM"
 };
 
-/// Paged-out bytes in a file in `directory`, unlinked at once so that a crash leaves nothing behind. Direct I/O where
-/// the file system has it, else buffered. Throws IoError (naming the directory) when no file can be made there.
+/// Paged-out bytes in a file in `directory`, unlinked at once so that a crash leaves nothing behind. Direct I/O if the
+/// file system has it, else buffered. Throws IoError (naming the directory) if no file can be made there.
 std::unique_ptr<Engine> make_file_engine(const std::string& directory);
 
 /// Paged-out bytes in private anonymous memory: saves nothing on the CPU device; for tests and for emulating a device.
 std::unique_ptr<Engine> make_ram_engine();
 
-/// Transfers of `tier` on two threads, one a direction, no faster than `link`.
+/// Transfers of `tier` on two threads, one per direction, no faster than `link`.
 std::unique_ptr<Engine> make_queued_engine(std::unique_ptr<Engine> tier, base::LinkRates link = {});
 
 }  // namespace tensorpager::transfer

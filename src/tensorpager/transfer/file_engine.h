@@ -17,19 +17,20 @@ namespace tensorpager::transfer {
 /// An unlinked file and the free space in it. Holds the descriptor.
 class SpillFile {
  public:
-  /// Throws IoError where no file can be made in `directory` or not even one page can be written to it.
+  /// Throws IoError if no file can be made in `directory` or not even one page can be written to it.
   explicit SpillFile(const std::string& directory);
   ~SpillFile();
   SpillFile(const SpillFile&) = delete;
   SpillFile& operator=(const SpillFile&) = delete;
 
-  /// An offset. Room is only set aside here: the disk allocates when it is written, so a full disk shows at a write.
+  /// Returns an offset. Room is only set aside here: the disk allocates when it is written, so a full disk shows at a
+  /// write.
   std::uint64_t reserve(base::Bytes bytes);
   void release(std::uint64_t offset, base::Bytes bytes) { space_.give_back(offset, bytes); }
   bool is_direct() const { return direct_; }
   bool empty() const { return space_.taken() == base::Bytes(0); }
 
-  /// All or IoError; memory, offset and size are multiples of the page.
+  /// Transfers all, or throws IoError; memory, offset and size are multiples of the page.
   void write(std::span<const std::byte> from, std::uint64_t offset) const;
   void read(std::uint64_t offset, std::span<std::byte> to) const;
   /// Gives the disk all its room back; the file is empty then.
@@ -64,7 +65,7 @@ class FileEngine final : public Engine {
   SpillFile& file_of(const Slot& slot);
 
   std::string directory_;
-  std::mutex mutex_;                          // of files_: transfers on other threads look theirs up
+  std::mutex mutex_;                          // guards files_: transfers on other threads read it
   std::map<std::uint32_t, SpillFile> files_;  // by generation; all but the current one are frozen
   std::uint32_t generation_ = 0;              // the current one; its file is made when first needed
   base::Bytes reserved_;

@@ -132,7 +132,7 @@ void QueuedEngine::run_first(Shared& shared, std::size_t direction, std::unique_
     std::this_thread::sleep_until(free_from);
     lock.lock();
     shared.busy[direction] = false;
-    // From when it could have begun: its thread's waking is part of it.
+    // From when it could have begun: the wake-up of its thread is part of it.
     const Clock::time_point from = job.after != 0 ? begin : std::max(job.submitted, shared.idle_from[direction]);
     const Clock::time_point end = shared.idle_from[direction] = Clock::now();
     shared.times[direction].add(bytes, std::chrono::duration<double>(end - std::min(from, begin)).count());
@@ -156,7 +156,7 @@ void QueuedEngine::wait(Ticket ticket) {
   const std::size_t direction = direction_of(ticket.number);
   std::unique_lock lock(shared_->mutex);
   while (shared_->done[direction] < ticket.number) {
-    // Where its thread is not there yet, who waits anyway does the work.
+    // If its thread is not there yet, the thread that waits anyway does the work.
     if (shared_->may_begin(direction))
       run_first(*shared_, direction, lock);
     else
@@ -195,7 +195,7 @@ Engine::Rates QueuedEngine::rates() const {
 void QueuedEngine::before_fork() {
   std::unique_lock lock(shared_->mutex);
   shared_->finished.wait(lock, [&] { return shared_->queue[kOut].empty() && shared_->queue[kIn].empty(); });
-  static_cast<void>(lock.release());  // nobody is half way through anything in the child
+  static_cast<void>(lock.release());  // in the child no thread is half way through anything
   tier_->before_fork();
 }
 

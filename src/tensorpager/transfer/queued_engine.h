@@ -1,5 +1,5 @@
 // A tier whose transfers run on two threads of their own, one for page-outs and one for page-ins, each in the order of
-// submission; or on the thread that waits for one, where its own has not begun. With rates it emulates a link: the
+// submission; or on the thread that waits for one, if its own has not begun it. With rates it emulates a link: the
 // bytes of a transfer take at least as long as they would there, and transfers of one direction follow each other.
 //
 // The threads start with the first transfer, and are not there in a forked child, which starts its own.
@@ -66,8 +66,8 @@ class QueuedEngine final : public Engine {
     std::deque<Job> queue[2];             // by direction; the first is under way if `busy`
     bool busy[2] = {};
     std::uint64_t done[2] = {};                            // the newest ticket that is finished, and so all before it
-    std::map<std::uint64_t, std::exception_ptr> failures;  // of tickets nobody asked for yet
-    std::chrono::steady_clock::time_point link_free_from[2];  // of whoever is busy
+    std::map<std::uint64_t, std::exception_ptr> failures;  // of tickets not waited for yet
+    std::chrono::steady_clock::time_point link_free_from[2];  // owned by the thread that is busy
     TransferTimes times[2];
     std::chrono::steady_clock::time_point idle_from[2];  // when the last transfer was done
     bool closing = false;

@@ -1,5 +1,5 @@
-// How long transfers of one direction took, and the line through that by least squares: a latency and a rate. The
-// newest count most: under a plan both directions and compute share what on demand each has for itself.
+// How long transfers of one direction took, and a least-squares line through that: a latency and a rate. The newest
+// count most: under a plan both directions and compute share what each has for itself on demand.
 #pragma once
 
 #include "tensorpager/base/bytes.h"
@@ -20,8 +20,8 @@ class TransferTimes {
     products_ += size * seconds;
   }
 
-  /// All is put down to the rate where sizes say nothing about the rest: where all are alike, or larger ones were not
-  /// slower.
+  /// Attributes all time to the rate if sizes say nothing about the latency: if all are similar, or larger ones were
+  /// not slower.
   Engine::Rate fit() const {
     if (seconds_ <= 0) return {};
     const double spread = count_ * squares_ - bytes_ * bytes_;

@@ -46,7 +46,7 @@ double scale_of(const AttentionRules& rules, const Tensor& query) {
   return rules.scale.value_or(1 / std::sqrt(static_cast<double>(query.size(3))));
 }
 
-/// True where a key must not be seen: [queries, keys].
+/// A mask that is true where a query must not see a key: [queries, keys].
 Tensor hidden_keys(std::int64_t queries, std::int64_t keys, const AttentionRules& rules) {
   const std::int64_t shift = rules.causal == Causal::kUpperLeft ? 0 : keys - queries;
   const Tensor ahead = at::arange(keys, at::kLong) - (at::arange(queries, at::kLong).unsqueeze(1) + shift);

@@ -19,7 +19,7 @@ enum class Causal { kNo, kUpperLeft, kLowerRight };
 
 struct AttentionRules {
   double dropout = 0;           // probability that a weight is dropped
-  std::optional<double> scale;  // 1 / sqrt(head size) where absent
+  std::optional<double> scale;  // 1 / sqrt(head size) if absent
   Causal causal = Causal::kNo;
   std::int64_t window_left = -1;   // keys before a query's own that it sees; -1: all
   std::int64_t window_right = -1;  // keys after

@@ -25,10 +25,10 @@ std::vector<std::int64_t> to_ints(c10::SymIntArrayRef symbolic);
 /// Device tensors as at::empty_like gives them: the order of the strides is kept where there are gaps, too.
 at::Tensor empty_preserving(const at::Tensor& tensor);
 at::Tensor empty_preserving(const at::Tensor& tensor, at::ScalarType type);
-/// Dense, in one of the memory formats (kContiguous, kChannelsLast, kChannelsLast3d).
+/// A dense tensor, in one of the memory formats (kContiguous, kChannelsLast, kChannelsLast3d).
 at::Tensor empty_in_format(at::IntArrayRef sizes, at::MemoryFormat format, at::ScalarType type);
 at::Tensor empty_in_own_format(const at::Tensor& tensor);
-/// Of the tensor's sizes, over rows that are padded to a multiple.
+/// A tensor of the same sizes, over rows that are padded to a multiple.
 at::Tensor empty_with_padded_rows(const at::Tensor& tensor, std::int64_t multiple);
 /// What `tensor.contiguous()` would allocate for the length of an op: undefined if it is contiguous already.
 at::Tensor scratch_for_contiguous(const at::Tensor& tensor);

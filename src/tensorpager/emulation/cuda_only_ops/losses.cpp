@@ -1,5 +1,5 @@
-// cuDNN's CTC loss, which returns the gradient along with the loss. F.ctc_loss comes here only where torch's choice
-// (`_use_cudnn_ctc_loss`) says so; else it takes `_ctc_loss`, which the CPU has too.
+// cuDNN's CTC loss, which returns the gradient along with the loss. F.ctc_loss comes here only if torch chooses it
+// (`_use_cudnn_ctc_loss`); else it takes `_ctc_loss`, which the CPU has too.
 #include <tuple>
 
 #include "tensorpager/emulation/cuda_only_ops/layouts.h"
