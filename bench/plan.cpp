@@ -7,8 +7,8 @@
 #include <ctime>
 
 #include "../test/plan/synthetic_traces.h"
-#include "tensorpager/plan/planner.h"
 #include "tensorpager/plan/timing.h"
+#include "tensorpager/planning/planner.h"
 #include "tensorpager/trace/trace_io.h"
 
 namespace {
@@ -46,7 +46,7 @@ int main(int argc, char** argv) {
   const std::size_t largest = argc > 1 ? std::strtoul(argv[1], nullptr, 10) : 1'000'000;
   trace::Trace step;
   if (argc > 2) step = trace::read_trace_file(argv[2]);
-  const plan::Machine machine = plan::named_machine("m40-12g");
+  const machine::Machine machine = machine::named_machine("m40-12g");
   std::printf("%10s %8s %10s %10s %10s\n", "ops", "budget", "seconds", "overhead", "rows");
   for (std::size_t ops = 1000; ops <= largest; ops *= 10) {
     const trace::Trace trace = argc > 2 ? repeated(step, ops) : plan::layered_trace(ops);
@@ -54,7 +54,7 @@ int main(int argc, char** argv) {
     for (const unsigned percent : {50u, 25u}) {
       const base::Bytes budget(liveness.need().count() / 100 * percent);
       const std::clock_t begin = std::clock();
-      const auto result = plan::make_pages_planner()->plan({.trace = trace, .machine = machine, .budget = budget});
+      const auto result = planning::make_pages_planner()->plan({.trace = trace, .machine = machine, .budget = budget});
       const double seconds = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
       if (!result) {
         std::printf("%10zu %7u%% %10.3f %10s\n", trace.ops.size(), percent, seconds, "no plan");

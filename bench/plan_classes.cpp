@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "../test/plan/synthetic_traces.h"
-#include "tensorpager/plan/boundary.h"
 #include "tensorpager/plan/validator.h"
+#include "tensorpager/planning/classes.h"
 #include "tensorpager/trace/trace_io.h"
 
 namespace {
@@ -27,8 +27,8 @@ double waste(const plan::Plan& plan) {
   return 100 * (static_cast<double>((plan.top() + plan.slab).count()) / peak - 1);
 }
 
-void compare(const std::string& name, const std::string& budget_name, const std::vector<plan::Problem>& problems) {
-  const auto classes = plan::plan_classes(problems);
+void compare(const std::string& name, const std::string& budget_name, const std::vector<planning::Problem>& problems) {
+  const auto classes = planning::plan_classes(problems);
   if (!classes) {
     std::printf("| %s | %s | %s | no plans |\n", name.c_str(), problems.front().machine.name.c_str(),
                 budget_name.c_str());
@@ -37,7 +37,7 @@ void compare(const std::string& name, const std::string& budget_name, const std:
   std::uint64_t table = 0;
   for (const plan::BoundaryEntry& entry : classes->table.entries) table += entry.bytes.count();
   for (std::size_t i = 0; i < problems.size(); ++i) {
-    const auto alone = plan::make_pages_planner()->plan(problems[i]);
+    const auto alone = planning::make_pages_planner()->plan(problems[i]);
     const plan::Plan& shared = classes->plans[i];
     const std::size_t violations = plan::validate(problems[i].trace, shared).size() +
                                    plan::validate_boundary(problems[i].trace, shared, classes->table).size();
@@ -52,7 +52,7 @@ void compare(const std::string& name, const std::string& budget_name, const std:
 void measure(const std::string& path, const char* machine_name) {
   const trace::Trace train = trace::read_trace_file(path);
   const trace::Trace other = plan::other_class(train, 1);
-  const plan::Machine machine = plan::named_machine(machine_name);
+  const machine::Machine machine = machine::named_machine(machine_name);
   const auto slash = path.find_last_of('/');
   const std::string name = path.substr(slash + 1, path.rfind('.') - slash - 1);
   const plan::Liveness liveness(train);

@@ -8,7 +8,7 @@
 
 #include "../test/plan/synthetic_traces.h"
 #include "tensorpager/base/errors.h"
-#include "tensorpager/plan/boundary.h"
+#include "tensorpager/planning/classes.h"
 #include "tensorpager/sim/misses.h"
 #include "tensorpager/sim/pager_run.h"
 #include "tensorpager/trace/trace_io.h"
@@ -20,7 +20,7 @@ using namespace tensorpager;
 constexpr int kWindows = 20;
 
 struct Sum {
-  plan::Nanoseconds step{0}, compute{0};
+  machine::Nanoseconds step{0}, compute{0};
   std::uint64_t ops = 0, unplanned = 0, followed = 0, as_planned = 0;
 };
 
@@ -46,10 +46,10 @@ Sum run(sim::PagerRun& pager, const std::vector<sim::PagerRun::Class>& classes, 
 void measure(const std::string& path, const char* machine_name, unsigned percent_of_need) {
   const trace::Trace train = trace::read_trace_file(path);
   const trace::Trace evaluate = plan::other_class(train, 1);
-  const plan::Machine machine = plan::named_machine(machine_name);
+  const machine::Machine machine = machine::named_machine(machine_name);
   const base::Bytes budget(plan::Liveness(train).need().count() * percent_of_need / 100);
-  const auto plans = plan::plan_classes({{.trace = train, .machine = machine, .budget = budget},
-                                         {.trace = evaluate, .machine = machine, .budget = budget}});
+  const auto plans = planning::plan_classes({{.trace = train, .machine = machine, .budget = budget},
+                                             {.trace = evaluate, .machine = machine, .budget = budget}});
   if (!plans) return;
   const std::vector<sim::PagerRun::Class> classes = {{train, plans->plans[0]}, {evaluate, plans->plans[1]}};
   const auto slash = path.find_last_of('/');

@@ -9,29 +9,30 @@ import re
 import sys
 from pathlib import Path
 
-# Folder -> folders that it may include besides itself.
+# Folder -> folders that it may include besides itself, directly or through other headers.
 MAY_INCLUDE = {
     "base": set(),
     "preload": set(),
     "trace": {"base"},
-    "plan": {"base", "trace"},
+    "machine": {"base", "trace"},
+    "plan": {"base", "trace", "machine"},
+    "planning": {"base", "trace", "machine", "plan"},
     "arena": {"base"},
     "transfer": {"base"},
-    "pager": {"base", "plan", "arena", "transfer"},
-    "sim": {"base", "trace", "plan", "arena", "transfer", "pager"},
-    "guide": {"base", "trace", "plan", "transfer", "pager"},
-    "fit": {"base", "trace", "plan", "sim"},
-    "report": {"base", "trace", "plan", "pager"},
+    "pager": {"base", "arena", "transfer"},
+    "follow": {"base", "trace", "machine", "plan", "arena", "transfer", "pager"},
     "fake_cuda": {"base"},
     "emulation": {"base", "fake_cuda"},
     "dry": {"base", "fake_cuda"},
-    "cuda": {"base", "intercept"},
-    "memory": {"base", "trace", "arena", "pager"},
-    "intercept": {"base", "trace", "arena", "pager"},
-    "replay": {"base", "trace", "arena", "pager"},
 }
+MAY_INCLUDE["sim"] = {"base", "trace", "machine", "plan", "arena", "transfer", "pager", "follow"}
+MAY_INCLUDE["guide"] = MAY_INCLUDE["sim"] | {"planning"}
+MAY_INCLUDE["fit"] = MAY_INCLUDE["sim"] | {"planning", "sim"}
+MAY_INCLUDE["report"] = {"base", "trace", "machine", "plan"}
+MAY_INCLUDE["memory"] = MAY_INCLUDE["intercept"] = MAY_INCLUDE["replay"] = {"base", "trace", "arena", "transfer", "pager"}
+MAY_INCLUDE["cuda"] = MAY_INCLUDE["intercept"] | {"intercept"}
 MAY_INCLUDE["session"] = set(MAY_INCLUDE)
-MAY_INCLUDE["api"] = {"base", "dry", "pager", "intercept", "session"}
+MAY_INCLUDE["api"] = set(MAY_INCLUDE)
 MAY_INCLUDE["cli"] = set(MAY_INCLUDE) - {"api"}
 
 # Library -> how its includes begin.
@@ -91,20 +92,50 @@ def broken_rule(source: Path, folder: str, included: str) -> str | None:
     return None
 
 
+class Tree:
+    """The sources under ROOT/src/tensorpager, and which headers of ours each includes."""
+
+    def __init__(self, root: Path):
+        self.folder = root / "src"
+        self.includes = {}  # path under src -> [(line, included)]
+        for source in sorted((self.folder / "tensorpager").rglob("*")):
+            if source.suffix in SOURCES:
+                text = source.read_text()
+                self.includes[str(source.relative_to(self.folder))] = [
+                    (text.count("\n", 0, match.start(1)) + 1, match[1]) for match in INCLUDE.finditer(text)
+                ]
+
+    def reached_from(self, header: str) -> list[str]:
+        """Our headers that `header` includes, directly or not, the nearest first."""
+        reached, queue = [], [header]
+        while queue:
+            for _, included in self.includes.get(queue.pop(0), []):
+                if included.startswith("tensorpager/") and included not in reached:
+                    reached.append(included)
+                    queue.append(included)
+        return reached
+
+
 def violations(root: Path) -> list[str]:
+    tree = Tree(root)
     found = []
-    tree = root / "src" / "tensorpager"
-    for source in sorted(path for path in tree.rglob("*") if path.suffix in SOURCES):
-        folder = source.relative_to(tree).parts[0]
+    for source, includes in tree.includes.items():
+        folder = source.split("/")[1]
         if folder not in MAY_INCLUDE:
-            found.append(f"{source.relative_to(root)}: {folder} is no folder of the table")
+            found.append(f"src/{source}: {folder} is no folder of the table")
             continue
-        text = source.read_text()
-        for match in INCLUDE.finditer(text):
-            rule = broken_rule(source, folder, match[1])
+        for line, included in includes:
+            place = f"src/{source}:{line}: {included}: "
+            rule = broken_rule(tree.folder / source, folder, included)
             if rule:
-                line = text.count("\n", 0, match.start(1)) + 1
-                found.append(f"{source.relative_to(root)}:{line}: {match[1]}: {rule}")
+                found.append(place + rule)
+                continue
+            allowed = MAY_INCLUDE[folder] | {folder}
+            for header in tree.reached_from(included):
+                target = header.split("/")[1]
+                if target in MAY_INCLUDE and target not in allowed:
+                    found.append(f"{place}{folder} may not include {target}, which comes by {header}")
+                    break
     return found
 
 

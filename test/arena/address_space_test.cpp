@@ -35,7 +35,7 @@ TEST_F(AddressSpaceTest, AlignsSlabChunksToTheirSize) {
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(is_aligned(space_.take_slab_chunk(64_KiB), 64_KiB));
 }
 
-TEST_F(AddressSpaceTest, TellsSlabsFromBlocksAndOursFromStrangers) {
+TEST_F(AddressSpaceTest, TellsSlabsFromBlocksAndOursFromUnplannedBlocks) {
   const std::byte* chunk = space_.take_slab_chunk(64_KiB);
   EXPECT_TRUE(space_.is_slab(chunk));
   EXPECT_TRUE(space_.is_slab(chunk + 65535));

@@ -5,7 +5,7 @@
 #include <sstream>
 
 #include "tensorpager/base/errors.h"
-#include "tensorpager/plan/machine_io.h"
+#include "tensorpager/machine/machine_io.h"
 
 namespace tensorpager::cli {
 namespace {
@@ -14,16 +14,16 @@ class MeasuredMachine : public testing::TestWithParam<const char*> {};
 
 TEST_P(MeasuredMachine, ReadsBackAndHasPlausibleLinks) {
   const Measured measured = measure_machine(GetParam() == std::string("ram") ? "ram" : testing::TempDir());
-  std::istringstream text(plan::write_machine(measured.machine));
-  const plan::Machine machine = plan::read_machine(text, "here.machine");
+  std::istringstream text(machine::write_machine(measured.machine));
+  const machine::Machine machine = machine::read_machine(text, "here.machine");
   EXPECT_EQ(machine.name, "this-machine");
   EXPECT_EQ(machine.memory, base::physical_memory());
   EXPECT_EQ(machine.byte_rate, 0) << "op times are taken as they were recorded";
-  for (const plan::Link* link : {&machine.out, &machine.in}) {
+  for (const machine::Link* link : {&machine.out, &machine.in}) {
     ASSERT_FALSE(link->steps.empty());
     EXPECT_EQ(link->steps.front().from, base::Bytes(0));
     EXPECT_GT(link->latency.count(), 0);
-    for (const plan::Link::Step& step : link->steps) {
+    for (const machine::Link::Step& step : link->steps) {
       EXPECT_GT(step.bytes_per_second, 1e3);
       EXPECT_LT(step.bytes_per_second, 1e13);
     }

@@ -30,7 +30,8 @@ def test_the_tree_keeps_to_the_table():
     ("source", "include", "rule"),
     [
         ("base/a.h", '"tensorpager/pager/pager.h"', "base may not include pager"),
-        ("plan/a.cpp", '"tensorpager/pager/pager.h"', "plan may not include pager"),
+        ("plan/a.cpp", '"tensorpager/planning/planner.h"', "plan may not include planning"),
+        ("pager/a.h", '"tensorpager/plan/plan.h"', "pager may not include plan"),
         ("memory/torch_allocator.h", '"tensorpager/intercept/frame.h"', "memory may not include intercept"),
         ("arena/a.h", "<torch/torch.h>", "arena may not include torch"),
         ("pager/a.cpp", "<ATen/ATen.h>", "pager may not include torch"),
@@ -56,6 +57,17 @@ def test_a_planted_violation_is_named(tmp_path, source, include, rule):
     assert done.returncode == 1
     (line,) = done.stdout.splitlines()
     assert line.startswith(f"src/tensorpager/{source}:") and line.endswith(rule)
+
+
+def test_an_include_through_other_headers_is_named(tmp_path):
+    plant(tmp_path, "arena/a.h", '#include "tensorpager/transfer/b.h"\n')
+    plant(tmp_path, "transfer/b.h", "#pragma once\n")
+    plant(tmp_path, "pager/c.h", '#include "tensorpager/arena/a.h"\n')
+    plant(tmp_path, "base/d.h", '#include "tensorpager/base/e.h"\n')
+    plant(tmp_path, "base/e.h", '#include "tensorpager/pager/c.h"\n')
+    lines = check(tmp_path).stdout.splitlines()
+    through = "src/tensorpager/base/d.h:1: tensorpager/base/e.h: base may not include pager, which comes by tensorpager/pager/c.h"
+    assert through in lines
 
 
 def test_what_the_table_allows_passes(tmp_path):

@@ -26,10 +26,10 @@ trace::Trace deep_net(std::uint32_t layers) {
   return trace;
 }
 
-plan::Machine machine(double link_rate) {
-  plan::Machine made;
+machine::Machine machine(double link_rate) {
+  machine::Machine made;
   made.out = made.in = {.latency = 0ns, .steps = {{.from = 0_B, .bytes_per_second = link_rate}}};
-  made.card = plan::Card{.major = 9, .minor = 0, .multiprocessors = 132, .memory = 8_GiB};
+  made.card = machine::Card{.major = 9, .minor = 0, .multiprocessors = 132, .memory = 8_GiB};
   return made;
 }
 

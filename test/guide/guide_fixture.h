@@ -57,7 +57,7 @@ class GuideTest : public pager::PagerTest {
     for (const auto& [block, expected] : read)
       pins.see(*block, Access::kRead), touches.add(block->number, Access::kRead);
     if (written != nullptr) pins.see(*written, Access::kWrite), touches.add(written->number, Access::kWrite);
-    pins.follow(plan::name_hash(name));
+    pins.follow(base::name_hash(name));
     pins.admit();
     std::optional<pager::RecordedOp> recorded;
     if (base::EventSink* const sink = pager_.sink())

@@ -15,7 +15,7 @@ class LessonTest : public GuideTest {};
 TEST(MachineOf, ChargesTransfersWithAllThatPagingTakesOfOps) {
   const pager::TransferCosts before{.page_out = {1, 10}, .page_in = {2, 10}, .rest = 1};
   const pager::TransferCosts after{.page_out = {2, 20}, .page_in = {4, 20}, .rest = 5};
-  const plan::Machine machine = machine_of(after.since(before));
+  const machine::Machine machine = machine_of(after.since(before));
   EXPECT_EQ(machine.out.handling, std::chrono::milliseconds(300)) << "1 s for 10, and 4 s for 20";
   EXPECT_EQ(machine.in.handling, std::chrono::milliseconds(400));
 }
@@ -23,8 +23,8 @@ TEST(MachineOf, ChargesTransfersWithAllThatPagingTakesOfOps) {
 TEST_F(LessonTest, PredictsAgainWhatPlansInForcePromise) {
   start_guided(room_for(9), {.plans = false});
   for (int step = 0; step < 6; ++step) train();
-  const plan::Machine machine = machine_of({.rates = {.out = {1e9, 1e-6}, .in = {1e9, 1e-6}}});
-  const plan::Machine slow = machine_of({.rates = {.out = {1e6, 1e-6}, .in = {1e6, 1e-6}}});
+  const machine::Machine machine = machine_of({.rates = {.out = {1e9, 1e-6}, .in = {1e9, 1e-6}}});
+  const machine::Machine slow = machine_of({.rates = {.out = {1e6, 1e-6}, .in = {1e6, 1e-6}}});
   const auto lesson = learn(guide_->stream(), pager_.budget(), machine);
   ASSERT_TRUE(lesson);
   const std::vector<plan::Prediction> now = lesson.value().predict_again(lesson.value(), machine);
@@ -44,7 +44,7 @@ TEST_F(LessonTest, PredictsAgainWhatPlansInForcePromise) {
 TEST_F(LessonTest, PlansAllClassesForTheSlabsThatThereAreNow) {
   start_guided(room_for(10), {.plans = false});
   for (int step = 0; step < 6; ++step) train();
-  const plan::Machine machine = machine_of({.rates = {.out = {1e9, 1e-6}, .in = {1e9, 1e-6}}});
+  const machine::Machine machine = machine_of({.rates = {.out = {1e9, 1e-6}, .in = {1e9, 1e-6}}});
   const auto before = learn(guide_->stream(), pager_.budget(), machine);
   ASSERT_TRUE(before);
   pager_.acquire_slab_chunk(64_KiB);
@@ -58,7 +58,7 @@ TEST_F(LessonTest, PlansAllClassesForTheSlabsThatThereAreNow) {
 
 TEST_F(LessonTest, KnowsOverClassesWhatOneMakesAndAnotherUsesWhicheverOfThemCameLast) {
   start_guided(room_for(10), {.plans = false});
-  const plan::Machine machine = machine_of({.rates = {.out = {1e9, 1e-6}, .in = {1e9, 1e-6}}});
+  const machine::Machine machine = machine_of({.rates = {.out = {1e9, 1e-6}, .in = {1e9, 1e-6}}});
   const auto expect_all_known = [&] {
     const auto lesson = learn(guide_->stream(), pager_.budget(), machine);
     ASSERT_TRUE(lesson);

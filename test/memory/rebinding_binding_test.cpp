@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "holders.h"
+#include "tensorpager/follow/plan_cursor.h"
 #include "tensorpager/pager/lru_policy.h"
 #include "tensorpager/pager/pager.h"
 #include "tensorpager/pager/pin_set.h"
-#include "tensorpager/pager/plan_cursor.h"
 #include "tensorpager/transfer/engine.h"
 
 namespace tensorpager::memory {
@@ -225,14 +225,14 @@ TEST_F(RebindingTest, SwapsWhatLiesInEachOthersPlacesOnceAnOpUsesIt) {
       .budget = blocks(2),
       .ops = 1,
       .rows = {row(0, is_first_below ? 0 : kBlock.count()), row(1, is_first_below ? kBlock.count() : 0)}};
-  pager::PlanCursor cursor(std::make_shared<const plan::Agenda>(trace, plan));
+  follow::PlanCursor cursor(std::make_shared<const follow::Agenda>(trace, plan));
   cursor.bind(trace::StorageId{0}, *both[0].block);
   cursor.bind(trace::StorageId{1}, *both[1].block);
   pager_.follow(&cursor);
   {
     PinSet pins(pager_, Temporaries::kKeep);
     for (Storage& one : both) pins.see(*one.block, Access::kRead);
-    pins.follow(plan::name_hash("op"));
+    pins.follow(base::name_hash("op"));
     pins.admit();
     EXPECT_EQ(both[0].data, places[1]);
     EXPECT_EQ(both[1].data, places[0]);

@@ -10,13 +10,13 @@
 #include "../plan/synthetic_traces.h"
 #include "holders.h"
 #include "tensorpager/base/config.h"
+#include "tensorpager/follow/plan_cursor.h"
 #include "tensorpager/memory/rebinding_binding.h"
 #include "tensorpager/pager/lru_policy.h"
 #include "tensorpager/pager/pager.h"
 #include "tensorpager/pager/pin_set.h"
-#include "tensorpager/pager/plan_cursor.h"
 #include "tensorpager/plan/liveness.h"
-#include "tensorpager/plan/planner.h"
+#include "tensorpager/planning/planner.h"
 #include "tensorpager/transfer/engine.h"
 
 namespace tensorpager::memory {
@@ -41,11 +41,11 @@ class Program {
     const plan::Liveness liveness(window);
     const Bytes budget =
         liveness.floor() + Bytes((liveness.need() - liveness.floor()).count() / 5) + Bytes(base::kPage.count() * 8);
-    plan::Machine machine;
+    machine::Machine machine;
     machine.out =
-        machine.in = {.latency = plan::Nanoseconds(500), .steps = {{.from = Bytes(0), .bytes_per_second = 1e9}}};
-    plan_ = plan::make_planner("pages")->plan({.trace = window, .machine = machine, .budget = budget}).value();
-    cursor_ = std::make_unique<pager::PlanCursor>(std::make_shared<const plan::Agenda>(window, plan_));
+        machine.in = {.latency = machine::Nanoseconds(500), .steps = {{.from = Bytes(0), .bytes_per_second = 1e9}}};
+    plan_ = planning::make_planner("pages")->plan({.trace = window, .machine = machine, .budget = budget}).value();
+    cursor_ = std::make_unique<follow::PlanCursor>(std::make_shared<const follow::Agenda>(window, plan_));
     pager_.start({.budget = budget, .fuzz = {}}, std::move(tier));
     live_.resize(window.storages.size());
     for (std::uint32_t i = 0; i < window.storages.size(); ++i) {
@@ -80,7 +80,7 @@ class Program {
       PinSet pins(pager_, Temporaries::kKeep, &room_);
       for (const StorageId id : op.reads) see(pins, id, Access::kRead);
       for (const StorageId id : op.writes) see(pins, id, Access::kWrite);
-      pins.follow(plan::name_hash(op.name));
+      pins.follow(base::name_hash(op.name));
       pins.admit();
       for (const StorageId id : op.reads) check(id);
       for (const StorageId id : op.writes) {
@@ -146,7 +146,7 @@ class Program {
   RebindingBinding binding_{space_, storages_};
   pager::Pager pager_{space_, binding_, std::make_unique<pager::LruPolicy>()};
   pager::WorkingRoom room_;
-  std::unique_ptr<pager::PlanCursor> cursor_;
+  std::unique_ptr<follow::PlanCursor> cursor_;
   std::vector<FilledStorage> live_;
   std::uint8_t last_value_ = 0;
   bool checks_places_ = false;

@@ -182,7 +182,7 @@ class TransferContract : public testing::TestWithParam<Case> {
   void make() {
     pager_.at_op_boundary();
     pager::PinSet op(pager_, pager::Temporaries::kKeep);
-    op.follow(plan::name_hash("make"));
+    op.follow(base::name_hash("make"));
     op.admit();
     Block& block = pager_.create(kBlock);
     auto storage = std::make_unique<Storage>(Storage{&block, block.data});
@@ -203,7 +203,7 @@ class TransferContract : public testing::TestWithParam<Case> {
     op.see(*first.block, Access::kRead);
     op.see(*second.block, Access::kRead);
     op.see(*written.block, Access::kWrite);
-    op.follow(plan::name_hash("op"));
+    op.follow(base::name_hash("op"));
     op.admit();
     ASSERT_TRUE(pager::is_filled(*first.block, first.seed)) << "block " << first.block->number;
     ASSERT_TRUE(pager::is_filled(*second.block, second.seed)) << "block " << second.block->number;

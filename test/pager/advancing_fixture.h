@@ -22,7 +22,7 @@ using Kind = Action::Kind;
 /// Says what a test tells it to.
 class Script final : public ActionSource {
  public:
-  bool begin_op(const plan::OpSignature&, std::span<Block* const>, std::vector<Action>& actions) override {
+  bool begin_op(const base::OpSignature&, std::span<Block* const>, std::vector<Action>& actions) override {
     actions = std::exchange(at_begin, {});
     return expects;
   }
@@ -112,7 +112,7 @@ class AdvancingTest : public PagerTest {
     pager_.at_op_boundary();
     PinSet pins(pager_, Temporaries::kKeep);
     if (written != nullptr) pins.see(*written, Access::kWrite);
-    pins.follow(plan::name_hash("op"));
+    pins.follow(base::name_hash("op"));
     pins.admit();
   }
   /// It has left; the next op awaits that and has it back.

@@ -8,12 +8,15 @@
 
 #include "tensorpager/base/errors.h"
 #include "tensorpager/base/records.h"
-#include "tensorpager/plan/boundary.h"
-#include "tensorpager/plan/machine.h"
+#include "tensorpager/machine/machine.h"
 #include "tensorpager/plan/plan_io.h"
-#include "tensorpager/plan/planner.h"
+#include "tensorpager/planning/classes.h"
+#include "tensorpager/planning/planner.h"
 
 namespace tensorpager::plan {
+
+using namespace machine;
+using namespace planning;
 namespace {
 
 using namespace base;

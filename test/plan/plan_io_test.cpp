@@ -7,10 +7,13 @@
 
 #include "synthetic_traces.h"
 #include "tensorpager/base/errors.h"
-#include "tensorpager/plan/planner.h"
 #include "tensorpager/plan/validator.h"
+#include "tensorpager/planning/planner.h"
 
 namespace tensorpager::plan {
+
+using namespace machine;
+using namespace planning;
 namespace {
 
 using namespace base;

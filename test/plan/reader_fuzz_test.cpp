@@ -15,12 +15,15 @@
 
 #include "../base/mutation.h"
 #include "tensorpager/base/errors.h"
-#include "tensorpager/plan/boundary.h"
 #include "tensorpager/plan/plan_io.h"
 #include "tensorpager/plan/validator.h"
+#include "tensorpager/planning/classes.h"
 #include "tensorpager/trace/trace_io.h"
 
 namespace tensorpager::plan {
+
+using namespace machine;
+using namespace planning;
 namespace {
 
 using Corpus = std::vector<std::string>;

@@ -6,9 +6,12 @@
 #include <random>
 
 #include "synthetic_traces.h"
-#include "tensorpager/plan/planner.h"
+#include "tensorpager/planning/planner.h"
 
 namespace tensorpager::plan {
+
+using namespace machine;
+using namespace planning;
 namespace {
 
 using namespace base;

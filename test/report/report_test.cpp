@@ -5,21 +5,21 @@
 #include <sstream>
 
 #include "../plan/synthetic_traces.h"
-#include "tensorpager/plan/planner.h"
+#include "tensorpager/planning/planner.h"
 #include "tensorpager/sim/simulator.h"
 
 namespace tensorpager::report {
 namespace {
 
-using plan::Nanoseconds;
+using machine::Nanoseconds;
 
 class Report : public testing::Test {
  protected:
   trace::Trace trace = plan::layered_trace(300);
-  plan::Machine machine = plan::named_machine("h200-141g");
+  machine::Machine machine = machine::named_machine("h200-141g");
   plan::Liveness liveness{trace};
   plan::Plan plan =
-      plan::make_pages_planner()->plan({trace, machine, base::Bytes(liveness.need().count() / 2)}).value();
+      planning::make_pages_planner()->plan({trace, machine, base::Bytes(liveness.need().count() / 2)}).value();
   sim::Outcome outcome = sim::simulate(trace, plan, machine);
   Subject subject{trace, plan, machine, liveness, outcome.measured, outcome.stalls};
 };
@@ -61,7 +61,8 @@ TEST_F(Report, EscapesWhatNamesMayHoldInThePicture) {
 }
 
 TEST_F(Report, ShowsAPlanWithoutStallsToo) {
-  plan = plan::make_resident_planner()->plan({trace, machine, base::Bytes(liveness.need().count() * 5 / 4)}).value();
+  plan =
+      planning::make_resident_planner()->plan({trace, machine, base::Bytes(liveness.need().count() * 5 / 4)}).value();
   outcome = sim::simulate(trace, plan, machine);
   const std::string text = write_text(subject);
   EXPECT_TRUE(outcome.stalls.empty());

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "../plan/synthetic_traces.h"
-#include "tensorpager/plan/boundary.h"
 #include "tensorpager/plan/liveness.h"
-#include "tensorpager/plan/planner.h"
+#include "tensorpager/planning/classes.h"
+#include "tensorpager/planning/planner.h"
 #include "tensorpager/sim/misses.h"
 #include "tensorpager/trace/trace_io.h"
 
@@ -20,12 +20,12 @@ namespace tensorpager::sim {
 namespace {
 
 using namespace base;
-using plan::Machine;
-using plan::Nanoseconds;
+using machine::Machine;
+using machine::Nanoseconds;
 using plan::Plan;
 
 Machine small_machine(Nanoseconds handling = Nanoseconds(0)) {
-  const plan::Link link{
+  const machine::Link link{
       .latency = Nanoseconds(500), .handling = handling, .steps = {{.from = 0_B, .bytes_per_second = 1e9}}};
   Machine machine;
   machine.name = "small";
@@ -34,7 +34,7 @@ Machine small_machine(Nanoseconds handling = Nanoseconds(0)) {
 }
 
 Plan make_plan(const trace::Trace& trace, Bytes budget, const Machine& machine, const char* planner = "pages") {
-  return plan::make_planner(planner)->plan({.trace = trace, .machine = machine, .budget = budget}).value();
+  return planning::make_planner(planner)->plan({.trace = trace, .machine = machine, .budget = budget}).value();
 }
 
 void expect_as_promised(const trace::Trace& trace, const Plan& plan, const Machine& machine) {
@@ -73,7 +73,7 @@ TEST_P(PagerRunOfPlanner, DoesAsAThousandRandomPlansPromise) {
 }
 
 TEST_P(PagerRunOfPlanner, DoesAsPlansOfRealTracesPromise) {
-  const Machine machine = plan::named_machine("m40-12g");
+  const Machine machine = machine::named_machine("m40-12g");
   for (const char* name : {"resnet50", "unet", "gpt2"}) {
     const trace::Trace trace = trace::read_trace_file(std::string(TENSORPAGER_TEST_DATA "/") + name + ".trace");
     const std::uint64_t need = plan::Liveness(trace).need().count();
@@ -87,7 +87,7 @@ TEST_P(PagerRunOfPlanner, DoesAsPlansOfRealTracesPromise) {
 
 // Where ops come and go the window costs more, and soon all is again as promised.
 TEST(PagerRun, FindsItsWayBackAfterMisses) {
-  const Machine machine = plan::named_machine("m40-12g");
+  const Machine machine = machine::named_machine("m40-12g");
   for (const char* name : {"resnet50", "gpt2", "unet"}) {
     const trace::Trace trace = trace::read_trace_file(std::string(TENSORPAGER_TEST_DATA "/") + name + ".trace");
     const Plan plan = make_plan(trace, Bytes(plan::Liveness(trace).need().count() / 2), machine);
@@ -122,13 +122,13 @@ std::array<Nanoseconds, 2> steps_in_turn(const std::vector<PagerRun::Class>& bot
 
 // Classes that are told apart by what they do, in turn: a miss in one may lead to the other's plan, and back.
 TEST(PagerRun, FindsItsWayBackToThePlansOfTwoClassesThatAlternate) {
-  const Machine machine = plan::named_machine("m40-12g");
+  const Machine machine = machine::named_machine("m40-12g");
   for (const char* name : {"resnet50", "gpt2", "unet"}) {
     const trace::Trace train = trace::read_trace_file(std::string(TENSORPAGER_TEST_DATA "/") + name + ".trace");
     const trace::Trace evaluate = plan::other_class(train, 1);
     const Bytes budget(plan::Liveness(train).need().count() / 2);
-    const auto classes = plan::plan_classes({{.trace = train, .machine = machine, .budget = budget},
-                                             {.trace = evaluate, .machine = machine, .budget = budget}});
+    const auto classes = planning::plan_classes({{.trace = train, .machine = machine, .budget = budget},
+                                                 {.trace = evaluate, .machine = machine, .budget = budget}});
     ASSERT_TRUE(classes);
     const Plan& plan_of_train = classes->plans[0];
     const Plan& plan_of_evaluate = classes->plans[1];

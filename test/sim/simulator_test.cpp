@@ -33,8 +33,8 @@ struct Example {
       .rows = {{.storage = kFirst, .bytes = kSize, .end = 1, .leave = Leave::kPageOut},
                {.storage = kSecond, .bytes = kSize, .begin = 1, .need = 1, .end = 2, .wait = 1},
                {.storage = kFirst, .bytes = kSize, .begin = 2, .need = 2, .end = 3, .fill = Fill::kPageIn}}};
-  plan::Machine machine = [] {
-    plan::Machine made;
+  machine::Machine machine = [] {
+    machine::Machine made;
     made.out = made.in = {.latency = 0ns, .steps = {{.from = 0_B, .bytes_per_second = 1.024e10}}};
     return made;
   }();

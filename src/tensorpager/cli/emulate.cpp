@@ -8,7 +8,7 @@
 #include "tensorpager/base/bytes.h"
 #include "tensorpager/base/errors.h"
 #include "tensorpager/cli/python_package.h"
-#include "tensorpager/plan/machine_io.h"
+#include "tensorpager/machine/machine_io.h"
 
 namespace tensorpager::cli {
 namespace {
@@ -46,7 +46,7 @@ void add_preload(const std::string& library) {
 
 void export_emulation(const std::string& card, CardMemory memory) {
   const Cards cards = parse(card);
-  const plan::Machine machine = plan::find_machine(cards.machine);
+  const machine::Machine machine = machine::find_machine(cards.machine);
   if (!machine.card)
     throw base::InvalidArgument(cards.machine +
                                 ": has no record `card`, so it is not known what a program sees of it; add one such as "

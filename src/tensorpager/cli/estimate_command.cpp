@@ -21,7 +21,7 @@
 #include "tensorpager/cli/estimate_screen.h"
 #include "tensorpager/cli/start_program.h"
 #include "tensorpager/fit/estimate.h"
-#include "tensorpager/plan/machine_io.h"
+#include "tensorpager/machine/machine_io.h"
 #include "tensorpager/trace/trace_io.h"
 
 namespace tensorpager::cli {
@@ -105,7 +105,7 @@ std::string read_file(const files::path& path) {
 }
 
 fit::Estimate look_at(const EstimateOptions& options, const files::path& trace, const files::path& stats) {
-  const plan::Machine machine = plan::find_machine(machine_of_card(options.card));
+  const machine::Machine machine = machine::find_machine(machine_of_card(options.card));
   const auto emulation = Json::parse(read_file(stats)).at("emulation");
   const auto bytes = [&](const char* name) { return base::Bytes(emulation.at(name).get<std::uint64_t>()); };
   std::optional<base::Bytes> asked;
@@ -118,7 +118,7 @@ void estimate(const EstimateOptions& options, const Program& program) {
   if (program.empty())
     throw base::InvalidArgument(
         "no program: write it after --, as in `tensorpager estimate --machine h100-80g -- python train.py`");
-  if (!plan::find_machine(machine_of_card(options.card)).card)
+  if (!machine::find_machine(machine_of_card(options.card)).card)
     throw base::InvalidArgument(options.card + ": has no record `card`, so it cannot be emulated");
   const Scratch scratch;
   const files::path trace = options.trace.empty() ? scratch / "step.trace" : files::absolute(options.trace);

@@ -12,7 +12,7 @@
 #include "tensorpager/cli/command.h"
 #include "tensorpager/cli/machine_measure.h"
 #include "tensorpager/cli/verb_options.h"
-#include "tensorpager/plan/machine_io.h"
+#include "tensorpager/machine/machine_io.h"
 #include "tensorpager/trace/trace_io.h"
 
 namespace tensorpager::cli {
@@ -25,19 +25,19 @@ struct MachineOptions {
 };
 
 void print_names() {
-  for (const std::string& name : plan::machine_names()) {
-    const plan::Machine machine = plan::named_machine(name);
+  for (const std::string& name : machine::machine_names()) {
+    const machine::Machine machine = machine::named_machine(name);
     std::printf("%-12s %s; page-outs %.1f GB/s, page-ins %.1f GB/s\n", name.c_str(),
                 base::format_bytes(machine.memory).c_str(), machine.out.fastest() / 1e9, machine.in.fastest() / 1e9);
   }
 }
 
-plan::Machine measure(const MachineOptions& options) {
+machine::Machine measure(const MachineOptions& options) {
   const std::string spill = options.spill.empty() ? base::read_config(&std::getenv).spill : options.spill;
   double time_scale = 1;
   if (!options.scale.empty()) {
     const trace::Trace there = trace::read_trace_file(options.scale[0]);
-    time_scale = plan::time_scale_between(there, trace::read_trace_file(options.scale[1]));
+    time_scale = machine::time_scale_between(there, trace::read_trace_file(options.scale[1]));
   }
   Measured measured = measure_machine(spill.empty() ? base::default_spill_directory(&std::getenv) : spill);
   std::fprintf(
@@ -62,7 +62,8 @@ void show(const MachineOptions& options) {
     print_names();
     return;
   }
-  const std::string text = plan::write_machine(options.measure ? measure(options) : plan::find_machine(options.name));
+  const std::string text =
+      machine::write_machine(options.measure ? measure(options) : machine::find_machine(options.name));
   if (options.output.empty())
     std::printf("%s", text.c_str());
   else

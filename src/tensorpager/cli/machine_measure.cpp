@@ -64,9 +64,9 @@ double seconds_of(Run&& run) {
 
 /// A transfer's time is taken for latency and bytes over the rate of its size, as Link::time_of adds them up.
 template <typename Transfer>
-plan::Link link_of(Transfer&& transfer) {
+machine::Link link_of(Transfer&& transfer) {
   const double latency = seconds_of([&](std::size_t i) { transfer(i, base::kPage); });
-  plan::Link link{.latency = std::chrono::nanoseconds(static_cast<std::int64_t>(latency * 1e9)), .steps = {}};
+  machine::Link link{.latency = std::chrono::nanoseconds(static_cast<std::int64_t>(latency * 1e9)), .steps = {}};
   for (const Bytes size : kSizes) {
     const double whole = seconds_of([&](std::size_t i) { transfer(i, size); });
     const double moving = std::max(whole - latency, whole * kLeastShare);

@@ -3,14 +3,14 @@
 
 #include <string>
 
-#include "tensorpager/plan/machine.h"
+#include "tensorpager/machine/machine.h"
 
 namespace tensorpager::cli {
 
 struct Measured {
-  plan::Machine machine;  // op times are taken as recorded: a trace of this machine needs no rates of ops
-  std::string tier;       // "file in /tmp", "RAM"
-  double copy_rate;       // bytes per second from memory to memory, for comparison
+  machine::Machine machine;  // op times are taken as recorded: a trace of this machine needs no rates of ops
+  std::string tier;          // "file in /tmp", "RAM"
+  double copy_rate;          // bytes per second from memory to memory, for comparison
 };
 
 /// Pages out and in, for a few seconds, up to 64 MiB at a time. `spill` is a directory, or `ram`. Throws IoError.

@@ -8,9 +8,9 @@
 #include "tensorpager/base/records.h"
 #include "tensorpager/cli/command.h"
 #include "tensorpager/cli/planning.h"
-#include "tensorpager/plan/boundary.h"
-#include "tensorpager/plan/machine_io.h"
+#include "tensorpager/machine/machine_io.h"
 #include "tensorpager/plan/plan_io.h"
+#include "tensorpager/planning/classes.h"
 #include "tensorpager/trace/trace_io.h"
 
 namespace tensorpager::cli {
@@ -23,7 +23,7 @@ struct PlanOptions {
   std::vector<std::pair<std::string, std::string>> also;  // trace, plan
 };
 
-void show(const std::string& path, const trace::Trace& trace, const plan::Plan& plan, const plan::Machine& machine) {
+void show(const std::string& path, const trace::Trace& trace, const plan::Plan& plan, const machine::Machine& machine) {
   const sim::Outcome outcome = sim::simulate(trace, plan, machine);
   const Figures figures(trace, plan::Liveness(trace), plan, machine, outcome);
   std::printf("%s: %s\n", path.c_str(), describe(figures).c_str());
@@ -42,13 +42,13 @@ void plan_all(const PlanOptions& options) {
         "plan: --also and --boundary-out make a boundary table: leave out --planner and --boundary");
   std::vector<std::pair<std::string, std::string>> files = {{options.planning.trace, options.output}};
   files.insert(files.end(), options.also.begin(), options.also.end());
-  const plan::Machine machine = plan::find_machine(options.planning.machine);
+  const machine::Machine machine = machine::find_machine(options.planning.machine);
   std::vector<trace::Trace> traces;
   traces.reserve(files.size());
   for (const auto& [path, output] : files) traces.push_back(trace::read_trace_file(path));
   // One program has one budget: percent are of the first trace's need.
   const base::Bytes budget = read_budget(options.planning.budget, plan::Liveness(traces.front()));
-  std::vector<plan::Problem> problems;
+  std::vector<planning::Problem> problems;
   for (std::size_t i = 0; i < traces.size(); ++i) {
     const plan::Liveness liveness(traces[i]);
     if (budget < liveness.floor())
@@ -56,7 +56,7 @@ void plan_all(const PlanOptions& options) {
     problems.push_back(
         {.trace = traces[i], .machine = machine, .budget = budget, .options = read_planning(options.planning)});
   }
-  const plan::ClassPlans found = plan::plan_classes(problems).value();
+  const planning::ClassPlans found = planning::plan_classes(problems).value();
   for (std::size_t i = 0; i < files.size(); ++i) {
     base::write_whole_file(files[i].second, plan::write_plan(found.plans[i]));
     show(files[i].second, traces[i], found.plans[i], machine);

@@ -7,18 +7,18 @@
 
 #include "tensorpager/base/errors.h"
 #include "tensorpager/cli/command.h"
-#include "tensorpager/plan/boundary.h"
-#include "tensorpager/plan/caching_model.h"
-#include "tensorpager/plan/lower_bound.h"
-#include "tensorpager/plan/machine_io.h"
+#include "tensorpager/machine/machine_io.h"
 #include "tensorpager/plan/timing.h"
 #include "tensorpager/plan/validator.h"
+#include "tensorpager/planning/caching_model.h"
+#include "tensorpager/planning/classes.h"
+#include "tensorpager/planning/lower_bound.h"
 #include "tensorpager/trace/trace_io.h"
 
 namespace tensorpager::cli {
 namespace {
 
-double seconds(plan::Nanoseconds time) { return std::chrono::duration<double>(time).count(); }
+double seconds(machine::Nanoseconds time) { return std::chrono::duration<double>(time).count(); }
 
 double ratio_less_one(double whole, double part) { return part > 0 ? whole / part - 1 : 0; }
 
@@ -34,13 +34,13 @@ base::Bytes read_budget(const std::string& text, const plan::Liveness& liveness)
   }
 }
 
-plan::Options read_planning(const PlanningOptions& options) {
+planning::Options read_planning(const PlanningOptions& options) {
   return {.link_share = options.link_share / 100, .reserve = options.reserve / 100};
 }
 
 void add_machine_option(CLI::App& verb, std::string& machine) {
   std::string names;
-  for (const std::string& name : plan::machine_names()) names += name + ", ";
+  for (const std::string& name : machine::machine_names()) names += name + ", ";
   verb.add_option("--machine", machine, "Machine to plan for: " + names + "or a machine file")->required();
 }
 
@@ -50,7 +50,7 @@ void add_planning_options(CLI::App& verb, PlanningOptions& options) {
       ->required();
   add_machine_option(verb, options.machine);
   std::string names;
-  for (const std::string& name : plan::planner_names()) names += (names.empty() ? "" : ", ") + name;
+  for (const std::string& name : planning::planner_names()) names += (names.empty() ? "" : ", ") + name;
   verb.add_option("--planner", options.planner, "Planner: " + names + " [" + options.planner + "]");
   verb.add_option("--reserve", options.reserve, "Percent of the budget kept for blocks that no plan knows [2]")
       ->check(CLI::Range(0.0, 50.0));
@@ -60,16 +60,16 @@ void add_planning_options(CLI::App& verb, PlanningOptions& options) {
 
 Planning::Planning(const PlanningOptions& options)
     : trace_(trace::read_trace_file(options.trace)),
-      machine_(plan::find_machine(options.machine)),
+      machine_(machine::find_machine(options.machine)),
       liveness_(trace_),
       budget_(read_budget(options.budget, liveness_)),
       result_(make_plan(options)),
       path_(options.trace) {}
 
-base::Result<plan::Plan, plan::Infeasible> Planning::make_plan(const PlanningOptions& options) const {
+base::Result<plan::Plan, planning::Infeasible> Planning::make_plan(const PlanningOptions& options) const {
   std::optional<plan::BoundaryTable> table;
   if (!options.boundary.empty()) table = plan::read_boundary_file(options.boundary);
-  return plan::make_planner(options.planner)
+  return planning::make_planner(options.planner)
       ->plan({.trace = trace_,
               .machine = machine_,
               .budget = budget_,
@@ -81,7 +81,8 @@ void Planning::require_plan() const {
   if (!result_) fail_to_fit(path_, trace_, budget_, result_.error());
 }
 
-void fail_to_fit(const std::string& path, const trace::Trace& trace, base::Bytes budget, const plan::Infeasible& why) {
+void fail_to_fit(const std::string& path, const trace::Trace& trace, base::Bytes budget,
+                 const planning::Infeasible& why) {
   const plan::Liveness liveness(trace);
   const std::string at = ": does not fit in " + base::format_bytes(budget);
   if (why.for_boundary)
@@ -101,11 +102,11 @@ void require_valid(const trace::Trace& trace, const plan::Plan& plan, const std:
 }
 
 Figures::Figures(const trace::Trace& trace, const plan::Liveness& liveness, const plan::Plan& plan,
-                 const plan::Machine& machine, const sim::Outcome& outcome)
+                 const machine::Machine& machine, const sim::Outcome& outcome)
     : step_seconds(seconds(outcome.measured.step)),
       overhead(ratio_less_one(step_seconds, seconds(outcome.measured.compute))),
       lower_bound_overhead(
-          ratio_less_one(seconds(plan::lower_bound(liveness, plan::op_times(trace, machine), machine, plan.budget)),
+          ratio_less_one(seconds(planning::lower_bound(liveness, plan::op_times(trace, machine), machine, plan.budget)),
                          seconds(outcome.measured.compute))),
       stall_seconds(seconds(outcome.stalled())),
       page_out(outcome.measured.page_out),
@@ -113,7 +114,7 @@ Figures::Figures(const trace::Trace& trace, const plan::Liveness& liveness, cons
       peak(outcome.measured.peak),
       placement_waste(ratio_less_one(static_cast<double>((plan.top() + plan.slab).count()),
                                      static_cast<double>(outcome.measured.peak.count()))),
-      caching_waste(ratio_less_one(static_cast<double>(plan::cached_for(plan).count()),
+      caching_waste(ratio_less_one(static_cast<double>(planning::cached_for(plan).count()),
                                    static_cast<double>(outcome.measured.peak.count()))) {}
 
 std::string describe(const Figures& figures) {

@@ -4,7 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <string>
 
-#include "tensorpager/plan/planner.h"
+#include "tensorpager/planning/planner.h"
 #include "tensorpager/sim/simulator.h"
 
 namespace tensorpager::cli {
@@ -25,7 +25,7 @@ void add_machine_option(CLI::App& verb, std::string& machine);
 
 /// Of a trace's need, where it is in percent. Throws InvalidArgument.
 base::Bytes read_budget(const std::string& text, const plan::Liveness& liveness);
-plan::Options read_planning(const PlanningOptions& options);
+planning::Options read_planning(const PlanningOptions& options);
 
 /// Reads what the options name, and plans. `%` in a budget is of the trace's need.
 class Planning {
@@ -33,28 +33,28 @@ class Planning {
   explicit Planning(const PlanningOptions& options);
 
   const trace::Trace& trace() const { return trace_; }
-  const plan::Machine& machine() const { return machine_; }
+  const machine::Machine& machine() const { return machine_; }
   const plan::Liveness& liveness() const { return liveness_; }
-  const base::Result<plan::Plan, plan::Infeasible>& result() const { return result_; }
+  const base::Result<plan::Plan, planning::Infeasible>& result() const { return result_; }
   base::Bytes budget() const { return budget_; }
 
   /// Throws NotPossible, with how many bytes are missing and where.
   void require_plan() const;
 
  private:
-  base::Result<plan::Plan, plan::Infeasible> make_plan(const PlanningOptions& options) const;
+  base::Result<plan::Plan, planning::Infeasible> make_plan(const PlanningOptions& options) const;
 
   trace::Trace trace_;
-  plan::Machine machine_;
+  machine::Machine machine_;
   plan::Liveness liveness_;
   base::Bytes budget_;
-  base::Result<plan::Plan, plan::Infeasible> result_;
+  base::Result<plan::Plan, planning::Infeasible> result_;
   std::string path_;
 };
 
 /// Throws NotPossible: by how many bytes `path` does not fit, and where.
 [[noreturn]] void fail_to_fit(const std::string& path, const trace::Trace& trace, base::Bytes budget,
-                              const plan::Infeasible& why);
+                              const planning::Infeasible& why);
 
 /// Throws NotPossible with the first violation, where the plan is not right for the trace.
 void require_valid(const trace::Trace& trace, const plan::Plan& plan, const std::string& path);
@@ -62,7 +62,7 @@ void require_valid(const trace::Trace& trace, const plan::Plan& plan, const std:
 /// What `simulate` says of a plan that fits.
 struct Figures {
   Figures(const trace::Trace& trace, const plan::Liveness& liveness, const plan::Plan& plan,
-          const plan::Machine& machine, const sim::Outcome& outcome);
+          const machine::Machine& machine, const sim::Outcome& outcome);
 
   double step_seconds;
   double overhead;              // step over compute, less 1

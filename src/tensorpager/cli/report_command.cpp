@@ -5,7 +5,7 @@
 #include "tensorpager/base/records.h"
 #include "tensorpager/cli/command.h"
 #include "tensorpager/cli/planning.h"
-#include "tensorpager/plan/machine_io.h"
+#include "tensorpager/machine/machine_io.h"
 #include "tensorpager/plan/plan_io.h"
 #include "tensorpager/report/report.h"
 #include "tensorpager/trace/trace_io.h"
@@ -23,7 +23,7 @@ struct ReportOptions {
 void report_plan(const ReportOptions& options) {
   const trace::Trace trace = trace::read_trace_file(options.trace);
   const plan::Plan plan = plan::read_plan_file(options.plan);
-  const plan::Machine machine = plan::find_machine(options.machine.empty() ? plan.machine : options.machine);
+  const machine::Machine machine = machine::find_machine(options.machine.empty() ? plan.machine : options.machine);
   require_valid(trace, plan, options.plan);
   const plan::Liveness liveness(trace);
   const sim::Outcome outcome = sim::simulate(trace, plan, machine);

@@ -7,7 +7,7 @@
 #include "tensorpager/base/errors.h"
 #include "tensorpager/cli/command.h"
 #include "tensorpager/cli/planning.h"
-#include "tensorpager/plan/machine_io.h"
+#include "tensorpager/machine/machine_io.h"
 #include "tensorpager/plan/plan_io.h"
 #include "tensorpager/trace/trace_io.h"
 
@@ -23,7 +23,7 @@ struct SimulateOptions {
   bool json = false;
 };
 
-Json to_json(const plan::Liveness& liveness, const std::optional<plan::Infeasible>& why,
+Json to_json(const plan::Liveness& liveness, const std::optional<planning::Infeasible>& why,
              const std::optional<Figures>& figures) {
   const auto or_null = [&](auto get) { return figures ? Json(get(*figures)) : Json(nullptr); };
   return {{"fits", figures.has_value()},
@@ -43,7 +43,7 @@ Json to_json(const plan::Liveness& liveness, const std::optional<plan::Infeasibl
 }
 
 void show(const SimulateOptions& options, const trace::Trace& trace, const plan::Liveness& liveness,
-          const plan::Plan& plan, const plan::Machine& machine) {
+          const plan::Plan& plan, const machine::Machine& machine) {
   const sim::Outcome outcome = sim::simulate(trace, plan, machine);
   const Figures figures(trace, liveness, plan, machine, outcome);
   if (options.json) {
@@ -64,7 +64,7 @@ void show(const SimulateOptions& options, const trace::Trace& trace, const plan:
 
 void simulate_plan(const SimulateOptions& options) {
   const trace::Trace trace = trace::read_trace_file(options.planning.trace);
-  const plan::Machine machine = plan::find_machine(options.planning.machine);
+  const machine::Machine machine = machine::find_machine(options.planning.machine);
   const plan::Plan plan = plan::read_plan_file(options.plan);
   require_valid(trace, plan, options.plan);
   show(options, trace, plan::Liveness(trace), plan, machine);

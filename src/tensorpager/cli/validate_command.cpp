@@ -4,9 +4,9 @@
 
 #include "tensorpager/cli/command.h"
 #include "tensorpager/cli/planning.h"
-#include "tensorpager/plan/boundary.h"
 #include "tensorpager/plan/plan_io.h"
 #include "tensorpager/plan/validator.h"
+#include "tensorpager/planning/classes.h"
 #include "tensorpager/trace/trace_io.h"
 
 namespace tensorpager::cli {

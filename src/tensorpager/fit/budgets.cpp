@@ -1,7 +1,7 @@
 #include "tensorpager/fit/budgets.h"
 
 #include "tensorpager/plan/liveness.h"
-#include "tensorpager/plan/planner.h"
+#include "tensorpager/planning/planner.h"
 #include "tensorpager/sim/simulator.h"
 
 namespace tensorpager::fit {
@@ -11,8 +11,8 @@ constexpr std::uint64_t kSteps = 32;
 
 }  // namespace
 
-std::optional<Cost> cost_of(const trace::Trace& trace, const plan::Machine& machine, base::Bytes budget) {
-  const auto plan = plan::make_pages_planner()->plan({.trace = trace, .machine = machine, .budget = budget});
+std::optional<Cost> cost_of(const trace::Trace& trace, const machine::Machine& machine, base::Bytes budget) {
+  const auto plan = planning::make_pages_planner()->plan({.trace = trace, .machine = machine, .budget = budget});
   if (!plan) return std::nullopt;
   const sim::Outcome outcome = sim::simulate(trace, plan.value(), machine);
   const auto& measured = outcome.measured;
@@ -24,11 +24,11 @@ std::optional<Cost> cost_of(const trace::Trace& trace, const plan::Machine& mach
               .page_in = measured.page_in};
 }
 
-Cost cheapest_within(const trace::Trace& trace, const plan::Machine& machine, double overhead, unsigned most_plans) {
+Cost cheapest_within(const trace::Trace& trace, const machine::Machine& machine, double overhead, unsigned most_plans) {
   const plan::Liveness liveness(trace);
   const std::uint64_t floor = liveness.floor().count();
   const std::uint64_t width = liveness.need().count() - floor;
-  plan::Nanoseconds compute{0};
+  machine::Nanoseconds compute{0};
   for (const trace::Op& op : trace.ops) compute += machine.time_of(op);
   Cost best{.budget = liveness.need(), .step = compute, .overhead = 0, .page_out = {}, .page_in = {}};
   std::uint64_t above = kSteps, below = 0;  // of the width: costs little, and more

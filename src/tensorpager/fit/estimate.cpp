@@ -15,8 +15,8 @@ constexpr unsigned kMostPlans = 5, kMostPlansOfLarge = 2;
 
 }  // namespace
 
-Estimate estimate(const trace::Trace& trace, const plan::Machine& machine, base::Bytes allocated, base::Bytes reserved,
-                  std::optional<base::Bytes> asked) {
+Estimate estimate(const trace::Trace& trace, const machine::Machine& machine, base::Bytes allocated,
+                  base::Bytes reserved, std::optional<base::Bytes> asked) {
   const plan::Liveness liveness(trace);
   Estimate found;
   found.card = machine.card->memory;

@@ -20,17 +20,17 @@ struct Estimate {
   std::size_t ops = 0;              // of a step
   Composition parts;
   std::string peak_op;
-  plan::Nanoseconds compute{0};    // of a step, by the card's roofline
-  Cost free;                       // the smallest budget that costs next to nothing
-  std::optional<Cost> half;        // half of the need; nullopt if no plan fits
-  std::optional<Cost> whole_card;  // all that the card has; only if plain torch does not fit
+  machine::Nanoseconds compute{0};  // of a step, by the card's roofline
+  Cost free;                        // the smallest budget that costs next to nothing
+  std::optional<Cost> half;         // half of the need; nullopt if no plan fits
+  std::optional<Cost> whole_card;   // all that the card has; only if plain torch does not fit
   std::optional<Cost> asked;
 
   bool fits() const { return reserved + kContext <= card; }
 };
 
 /// `machine` must have a card. Plans up to seven times: seconds for a large trace.
-Estimate estimate(const trace::Trace& trace, const plan::Machine& machine, base::Bytes allocated, base::Bytes reserved,
-                  std::optional<base::Bytes> asked);
+Estimate estimate(const trace::Trace& trace, const machine::Machine& machine, base::Bytes allocated,
+                  base::Bytes reserved, std::optional<base::Bytes> asked);
 
 }  // namespace tensorpager::fit

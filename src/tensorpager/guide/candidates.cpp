@@ -28,8 +28,8 @@ std::vector<std::uint64_t> blocks_at_end(const trace::Stream& stream, trace::Spa
 }
 
 /// The signature of an op holds what it is called with, not what ops within it touch.
-std::vector<plan::OpSignature> signatures_of(const trace::Stream& stream, trace::Span window) {
-  std::vector<plan::OpSignature> signatures;
+std::vector<base::OpSignature> signatures_of(const trace::Stream& stream, trace::Span window) {
+  std::vector<base::OpSignature> signatures;
   for (std::size_t at = window.begin; at < window.end; ++at) signatures.push_back(signature_of(stream, stream.ops[at]));
   return signatures;
 }

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "tensorpager/plan/agenda.h"
+#include "tensorpager/follow/agenda.h"
 #include "tensorpager/trace/stream.h"
 #include "tensorpager/trace/windows.h"
 
@@ -14,7 +14,7 @@ struct Lesson;
 
 struct Candidate {
   trace::Trace trace;
-  std::vector<plan::OpSignature> signatures;
+  std::vector<base::OpSignature> signatures;
   std::vector<std::uint64_t> blocks;  // by storage: its block's number; 0: none
   std::uint64_t blocks_at;            // the op index of the session at which `blocks` holds
   std::uint64_t end;                  // op index at the end of the last window

@@ -14,7 +14,7 @@ using trace::StorageId;
 namespace {
 
 /// Reports the order in which its ops made blocks, if that is still known.
-void tell_last_window(pager::PlanCursor& cursor, const ClassLesson& one, const trace::Stream& stream) {
+void tell_last_window(follow::PlanCursor& cursor, const ClassLesson& one, const trace::Stream& stream) {
   const std::uint32_t ops = one.agenda->ops();
   if (one.end < stream.first + ops) return;
   for (std::uint32_t op = 0; op < ops; ++op) cursor.expect_made(op, stream.ops[one.end - ops - stream.first + op].made);
@@ -22,7 +22,7 @@ void tell_last_window(pager::PlanCursor& cursor, const ClassLesson& one, const t
 
 }  // namespace
 
-bool catch_up(pager::PlanSwitch& follower, const Lesson& lesson, const trace::Stream& stream,
+bool catch_up(follow::PlanSwitch& follower, const Lesson& lesson, const trace::Stream& stream,
               const std::unordered_map<std::uint64_t, pager::Block*>& blocks) {
   const auto newest = std::ranges::max_element(lesson.classes, {}, &ClassLesson::end);
   if (stream.first > newest->end || stream.first + stream.ops.size() < newest->end) return false;

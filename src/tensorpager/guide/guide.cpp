@@ -142,7 +142,7 @@ void Guide::study() {
       const auto since = costs.since(followed_costs_);
       if (std::min(since.page_out.blocks, since.page_in.blocks) >= kEnoughBlocks) costs = since;
     }
-    const plan::Machine machine = machine_of(costs);
+    const machine::Machine machine = machine_of(costs);
     auto learned = learn(stream, pager_.budget(), machine, known.get(), options_.cache ? &*options_.cache : nullptr);
     if (!learned && learned.error() == NoLesson::kNoWindow) recorder_.keep(std::min(kMostOps, 2 * stream.ops.size()));
     looks_that_fit_ = !learned && learned.error() == NoLesson::kFits ? looks_that_fit_ + 1 : 0;
@@ -174,7 +174,8 @@ void Guide::keep(const Lesson& lesson) const {
 }
 
 /// If the active plans cover all of `learned`, compares what they predict now with the new ones.
-bool Guide::is_of_use(const Lesson& learned, const std::shared_ptr<const Lesson>& known, const plan::Machine& machine) {
+bool Guide::is_of_use(const Lesson& learned, const std::shared_ptr<const Lesson>& known,
+                      const machine::Machine& machine) {
   const auto is_followed = [&] { return follower_thread_ != std::thread::id() && known_ == known; };
   {
     const std::lock_guard lock(mutex_);

@@ -23,9 +23,9 @@
 #include <thread>
 
 #include "tensorpager/base/event_sink.h"
+#include "tensorpager/follow/plan_switch.h"
 #include "tensorpager/guide/lesson.h"
 #include "tensorpager/pager/pager.h"
-#include "tensorpager/pager/plan_switch.h"
 #include "tensorpager/trace/recorder.h"
 
 namespace tensorpager::guide {
@@ -111,7 +111,7 @@ class Guide final : public base::EventSink {
   void learn_ever_more_rarely();
   void study();
   void keep(const Lesson& lesson) const;
-  bool is_of_use(const Lesson& learned, const std::shared_ptr<const Lesson>& known, const plan::Machine& machine);
+  bool is_of_use(const Lesson& learned, const std::shared_ptr<const Lesson>& known, const machine::Machine& machine);
   void begin();
   std::shared_ptr<const Lesson> take_lesson(bool& has_another);
   void put_in_force(const std::shared_ptr<const Lesson>& learned, bool is_given = false);
@@ -166,8 +166,8 @@ class Guide final : public base::EventSink {
   double rested_computed_ = 0;           // seconds, likewise
 
   // For that thread only.
-  std::unique_ptr<pager::PlanSwitch> follower_;  // the active plans
-  std::uint64_t checked_ops_ = 0;                // the figures at the last check
+  std::unique_ptr<follow::PlanSwitch> follower_;  // the active plans
+  std::uint64_t checked_ops_ = 0;                 // the figures at the last check
   std::uint64_t checked_followed_ = 0;
   std::uint64_t held_ = 0;        // checks in a row at which the plan held
   std::uint64_t taken_back_ = 0;  // plans in a row that did not hold

@@ -42,10 +42,10 @@ void Guide::put_in_force(const std::shared_ptr<const Lesson>& learned, bool is_g
 void Guide::begin_to_follow(const std::shared_ptr<const Lesson>& learned, bool is_given) {
   const Lesson& lesson = *learned;
   const trace::Stream stream = recorder_.stream();
-  std::vector<std::shared_ptr<const plan::Agenda>> agendas;
+  std::vector<std::shared_ptr<const follow::Agenda>> agendas;
   agendas.reserve(lesson.classes.size());
   for (const ClassLesson& one : lesson.classes) agendas.push_back(one.agenda);
-  auto follower = std::make_unique<pager::PlanSwitch>(agendas);
+  auto follower = std::make_unique<follow::PlanSwitch>(agendas);
   bool is_there = is_given;
   pager_.follow(follower.get(), [&](const auto& blocks) {
     if (!is_given) is_there = catch_up(*follower, lesson, stream, blocks);

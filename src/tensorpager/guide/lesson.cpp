@@ -8,11 +8,11 @@
 #include <optional>
 
 #include "tensorpager/guide/candidates.h"
-#include "tensorpager/plan/boundary.h"
 #include "tensorpager/plan/liveness.h"
-#include "tensorpager/plan/lower_bound.h"
-#include "tensorpager/plan/planner.h"
 #include "tensorpager/plan/timing.h"
+#include "tensorpager/planning/classes.h"
+#include "tensorpager/planning/lower_bound.h"
+#include "tensorpager/planning/planner.h"
 #include "tensorpager/trace/windows.h"
 
 namespace tensorpager::guide {
@@ -25,23 +25,23 @@ namespace {
 /// earlier.
 constexpr double kUnknownRate = 1e9;
 
-plan::Nanoseconds nanoseconds_of(double seconds) { return plan::Nanoseconds(std::llround(seconds * 1e9)); }
+machine::Nanoseconds nanoseconds_of(double seconds) { return machine::Nanoseconds(std::llround(seconds * 1e9)); }
 
 /// `handling`: seconds.
-plan::Link link_of(const transfer::Engine::Rate& rate, double handling) {
+machine::Link link_of(const transfer::Engine::Rate& rate, double handling) {
   const double bytes_per_second = rate.bytes_per_second > 0 ? rate.bytes_per_second : kUnknownRate;
   return {.latency = nanoseconds_of(rate.latency),
           .handling = nanoseconds_of(handling),
           .steps = {{.from = {}, .bytes_per_second = bytes_per_second}}};
 }
 
-double overhead_of(plan::Nanoseconds step, plan::Nanoseconds compute) {
+double overhead_of(machine::Nanoseconds step, machine::Nanoseconds compute) {
   return compute.count() > 0 ? static_cast<double>(step.count()) / static_cast<double>(compute.count()) - 1 : 0;
 }
 
 /// Plans of an earlier session, with predictions by the times measured now.
 std::vector<plan::Plan> find_kept(const plan::PlanCache& cache, const std::vector<Candidate>& candidates, Bytes budget,
-                                  const plan::Machine& machine) {
+                                  const machine::Machine& machine) {
   plan::PlanCache::Traces traces;
   for (const Candidate& one : candidates) traces.push_back(&one.trace);
   std::vector<plan::Plan> plans = cache.find(traces, budget);
@@ -54,33 +54,34 @@ bool has_more_than(const std::vector<Candidate>& candidates, const Lesson& known
   return std::ranges::any_of(candidates, [&](const Candidate& one) { return known.find(one.signatures) == nullptr; });
 }
 
-std::vector<plan::Plan> plan_alone(const plan::Problem& problem) {
-  const auto plan = plan::make_planner("pages")->plan(problem);
+std::vector<plan::Plan> plan_alone(const planning::Problem& problem) {
+  const auto plan = planning::make_planner("pages")->plan(problem);
   return plan ? std::vector{plan.value()} : std::vector<plan::Plan>();
 }
 
 /// One plan for each candidate, or for the first alone if they have no common table; empty if there is no plan.
-std::vector<plan::Plan> plan_all(const std::vector<Candidate>& candidates, Bytes budget, const plan::Machine& machine) {
-  std::vector<plan::Problem> problems;
+std::vector<plan::Plan> plan_all(const std::vector<Candidate>& candidates, Bytes budget,
+                                 const machine::Machine& machine) {
+  std::vector<planning::Problem> problems;
   problems.reserve(candidates.size());
   for (const Candidate& one : candidates)
     problems.push_back({.trace = one.trace, .machine = machine, .budget = budget});
   if (problems.size() == 1) return plan_alone(problems.front());
-  const auto plans = plan::plan_classes(problems);
+  const auto plans = planning::plan_classes(problems);
   return plans ? plans->plans : plan_alone(problems.front());
 }
 
 }  // namespace
 
-plan::OpSignature signature_of(const trace::Stream& stream, const trace::StreamOp& op) {
-  plan::OpSignature signature{.name = plan::name_hash(op.facts.name)};
+base::OpSignature signature_of(const trace::Stream& stream, const trace::StreamOp& op) {
+  base::OpSignature signature{.name = base::name_hash(op.facts.name)};
   for (std::size_t i = 0; i < op.arguments; ++i) signature.add(stream.storages[op.touched[i].storage].bytes);
   return signature;
 }
 
 double overhead_of(const plan::Prediction& predicted) { return overhead_of(predicted.step, predicted.compute); }
 
-const ClassLesson* Lesson::find(const std::vector<plan::OpSignature>& signatures) const {
+const ClassLesson* Lesson::find(const std::vector<base::OpSignature>& signatures) const {
   const auto found = std::ranges::find(
       classes, signatures, [](const ClassLesson& one) -> const auto& { return one.agenda->signatures(); });
   return found != classes.end() ? &*found : nullptr;
@@ -93,7 +94,7 @@ bool Lesson::has_more_than(const Lesson& other) const {
                              [&](const ClassLesson& one) { return other.find(one.agenda->signatures()) == nullptr; });
 }
 
-std::vector<plan::Prediction> Lesson::predict_again(const Lesson& other, const plan::Machine& machine) const {
+std::vector<plan::Prediction> Lesson::predict_again(const Lesson& other, const machine::Machine& machine) const {
   std::vector<plan::Prediction> predictions;
   for (const ClassLesson& one : classes) {
     const ClassLesson* const same = other.find(one.agenda->signatures());
@@ -133,15 +134,15 @@ std::string Lesson::describe() const {
   return text;
 }
 
-plan::Machine machine_of(const pager::TransferCosts& costs) {
-  plan::Machine machine;
+machine::Machine machine_of(const pager::TransferCosts& costs) {
+  machine::Machine machine;
   machine.name = "session";
   machine.out = link_of(costs.rates.out, costs.page_out.each() + costs.rest_each());
   machine.in = link_of(costs.rates.in, costs.page_in.each() + costs.rest_each());
   return machine;
 }
 
-base::Result<Lesson, NoLesson> learn(const trace::Stream& stream, Bytes budget, const plan::Machine& machine,
+base::Result<Lesson, NoLesson> learn(const trace::Stream& stream, Bytes budget, const machine::Machine& machine,
                                      const Lesson* known, const plan::PlanCache* cache) {
   Lesson lesson;
   const std::vector<trace::WindowClass> classes = trace::classify_windows(stream);
@@ -164,9 +165,9 @@ base::Result<Lesson, NoLesson> learn(const trace::Stream& stream, Bytes budget, 
   for (std::size_t i = 0; i < plans.size(); ++i) {
     Candidate& from = candidates[i];
     const plan::Liveness liveness(from.trace);
-    const auto bound = plan::lower_bound(liveness, plan::op_times(from.trace, machine), machine, budget);
+    const auto bound = planning::lower_bound(liveness, plan::op_times(from.trace, machine), machine, budget);
     ClassLesson& one = lesson.classes.emplace_back(
-        ClassLesson{.agenda = std::make_shared<const plan::Agenda>(from.trace, plans[i], std::move(from.signatures)),
+        ClassLesson{.agenda = std::make_shared<const follow::Agenda>(from.trace, plans[i], std::move(from.signatures)),
                     .trace = nullptr,
                     .blocks = std::move(from.blocks),
                     .end = from.end,
@@ -184,7 +185,7 @@ Lesson lesson_of(std::vector<plan::GivenPlan> given) {
   Lesson lesson;
   for (plan::GivenPlan& one : given) {
     const plan::Liveness liveness(one.trace);
-    lesson.classes.push_back({.agenda = std::make_shared<const plan::Agenda>(one.trace, std::move(one.plan)),
+    lesson.classes.push_back({.agenda = std::make_shared<const follow::Agenda>(one.trace, std::move(one.plan)),
                               .trace = nullptr,
                               .blocks = std::vector<std::uint64_t>(one.trace.storages.size()),
                               .need = liveness.need(),

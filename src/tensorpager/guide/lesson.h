@@ -12,18 +12,18 @@
 
 #include "tensorpager/base/bytes.h"
 #include "tensorpager/base/result.h"
+#include "tensorpager/follow/agenda.h"
+#include "tensorpager/follow/plan_switch.h"
+#include "tensorpager/machine/machine.h"
 #include "tensorpager/pager/pager.h"
-#include "tensorpager/pager/plan_switch.h"
-#include "tensorpager/plan/agenda.h"
 #include "tensorpager/plan/given.h"
-#include "tensorpager/plan/machine.h"
 #include "tensorpager/plan/plan_cache.h"
 #include "tensorpager/trace/stream.h"
 
 namespace tensorpager::guide {
 
 struct ClassLesson {
-  std::shared_ptr<const plan::Agenda> agenda;
+  std::shared_ptr<const follow::Agenda> agenda;
   std::shared_ptr<const trace::Trace> trace;
   std::vector<std::uint64_t> blocks;  // by storage: its block when the newest window of any class ended; 0: none
   std::uint64_t end = 0;              // op index of the session at the end of the last window
@@ -45,7 +45,7 @@ struct Lesson {
   bool is_kept = false;              // its plans were kept from an earlier session
 
   /// The class whose ops have these signatures; null if there is none.
-  const ClassLesson* find(const std::vector<plan::OpSignature>& signatures) const;
+  const ClassLesson* find(const std::vector<base::OpSignature>& signatures) const;
   /// A line for people.
   std::string describe() const;
   /// Whether the program may do other than any of its windows although it does as planned.
@@ -54,7 +54,7 @@ struct Lesson {
   bool has_more_than(const Lesson& other) const;
   /// What the other's plans predict by the op times of this profile and on this machine, for the classes that both
   /// have, the largest share first; empty if a class is in one only.
-  std::vector<plan::Prediction> predict_again(const Lesson& other, const plan::Machine& machine) const;
+  std::vector<plan::Prediction> predict_again(const Lesson& other, const machine::Machine& machine) const;
 };
 
 enum class NoLesson : std::uint8_t {
@@ -64,14 +64,14 @@ enum class NoLesson : std::uint8_t {
 };
 
 /// The signature by which an op is recognized when it begins.
-plan::OpSignature signature_of(const trace::Stream& stream, const trace::StreamOp& op);
+base::OpSignature signature_of(const trace::Stream& stream, const trace::StreamOp& op);
 
 /// The machine that a session runs on, by the measured costs of its transfers: recorded op times hold as they are.
-plan::Machine machine_of(const pager::TransferCosts& costs);
+machine::Machine machine_of(const pager::TransferCosts& costs);
 
 /// `known`: the profile before, of the same thread; its classes are planned too. `cache`: plans of earlier sessions,
 /// which are used if not all classes are known. Both may be null.
-base::Result<Lesson, NoLesson> learn(const trace::Stream& stream, base::Bytes budget, const plan::Machine& machine,
+base::Result<Lesson, NoLesson> learn(const trace::Stream& stream, base::Bytes budget, const machine::Machine& machine,
                                      const Lesson* known = nullptr, const plan::PlanCache* cache = nullptr);
 
 /// The share of time that the lesson's plans save, as predicted, compared with `others` for the same classes.
@@ -82,7 +82,7 @@ Lesson lesson_of(std::vector<plan::GivenPlan> given);
 
 /// Replays the stream's ops since the last window, so that `follower` stands where the program does. `blocks`: those
 /// alive now, by number. Returns false if those ops are no longer known.
-bool catch_up(pager::PlanSwitch& follower, const Lesson& lesson, const trace::Stream& stream,
+bool catch_up(follow::PlanSwitch& follower, const Lesson& lesson, const trace::Stream& stream,
               const std::unordered_map<std::uint64_t, pager::Block*>& blocks);
 
 }  // namespace tensorpager::guide

@@ -83,7 +83,7 @@ std::unique_ptr<const OpInfo> make_info(const c10::OperatorHandle& op) {
   OpInfo& info = *made;
   info.schema = &schema;
   info.name = toString(op.operator_name());
-  info.name_hash = plan::name_hash(info.name);
+  info.name_hash = base::name_hash(info.name);
   info.arguments = static_cast<std::uint32_t>(schema.arguments().size());
   info.returns = static_cast<std::uint32_t>(schema.returns().size());
   for (std::uint32_t i = 0; i < info.arguments; ++i) {

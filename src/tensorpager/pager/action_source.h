@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "tensorpager/base/bytes.h"
+#include "tensorpager/base/op_signature.h"
 #include "tensorpager/pager/binding.h"
 #include "tensorpager/pager/block.h"
-#include "tensorpager/plan/agenda.h"
 
 namespace tensorpager::pager {
 
@@ -50,7 +50,7 @@ class ActionSource {
 
   /// An op that touches these blocks, each listed once, begins; adds what is to be done first to `actions`. Returns
   /// true if it is the expected op: `end_op` follows then.
-  virtual bool begin_op(const plan::OpSignature& op, std::span<Block* const> touched, std::vector<Action>& actions) = 0;
+  virtual bool begin_op(const base::OpSignature& op, std::span<Block* const> touched, std::vector<Action>& actions) = 0;
   /// That op has ended, and its temporaries are freed.
   virtual void end_op(std::vector<Action>& actions) = 0;
 

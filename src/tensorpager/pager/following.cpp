@@ -31,7 +31,7 @@ void Pager::follow(ActionSource* source, const Prepare& prepare) {
   is_followed_.store(source != nullptr, std::memory_order_relaxed);
 }
 
-bool Pager::begin_op(const plan::OpSignature& op, std::span<Block* const> touched) {
+bool Pager::begin_op(const base::OpSignature& op, std::span<Block* const> touched) {
   const PagingTime paging(is_paging_timed(), &paging_nanoseconds_);
   const Lock lock(*this);
   if (!is_told_to_source()) return false;
@@ -54,7 +54,7 @@ void Pager::end_op() noexcept {
 /// Notifies the source of an allocation outside of ops. What the plan wants moved for it is done as far as possible.
 bool Pager::tell_outside() {
   actions_.clear();
-  static const std::uint64_t kOutside = plan::name_hash(base::kOutside);
+  static const std::uint64_t kOutside = base::name_hash(base::kOutside);
   const bool is_expected = source_->begin_op({.name = kOutside}, {}, actions_);
   execute_all(actions_);
   submit_page_ins();

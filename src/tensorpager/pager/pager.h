@@ -133,7 +133,7 @@ class Pager {
   bool is_followed() const { return is_followed_.load(std::memory_order_relaxed); }
   /// Returns whether the op, which touches these blocks, is the expected one; if so `end_op` follows. A failed transfer
   /// is tried again by the op that needs the room or the bytes.
-  bool begin_op(const plan::OpSignature& op, std::span<Block* const> touched);
+  bool begin_op(const base::OpSignature& op, std::span<Block* const> touched);
   void end_op() noexcept;
 
   bool is_placed() const { return is_placed_; }

@@ -134,7 +134,7 @@ class PinSet {
       });
     std::sort(blocks.begin(), blocks.end());
     blocks.truncate(static_cast<std::size_t>(std::unique(blocks.begin(), blocks.end()) - blocks.begin()));
-    plan::OpSignature signature{.name = name};
+    base::OpSignature signature{.name = name};
     for (const Block* block : blocks) signature.add(block->size);
     is_expected_ = pager_.begin_op(signature, {blocks.begin(), blocks.size()});
   }

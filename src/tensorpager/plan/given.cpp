@@ -5,7 +5,7 @@
 #include <sstream>
 
 #include "tensorpager/base/errors.h"
-#include "tensorpager/plan/machine.h"
+#include "tensorpager/machine/machine.h"
 #include "tensorpager/plan/plan_io.h"
 #include "tensorpager/plan/timing.h"
 #include "tensorpager/plan/validator.h"
@@ -20,7 +20,7 @@ namespace {
 
 /// The predicted curve, which is not in files: it does not depend on the machine.
 std::vector<Bytes> curve_of(const trace::Trace& trace, const Plan& plan) {
-  const Link link{.steps = {{.from = {}, .bytes_per_second = 1e9}}};
+  const machine::Link link{.steps = {{.from = {}, .bytes_per_second = 1e9}}};
   Machine machine;
   machine.out = machine.in = link;
   return predict(plan, op_times(trace, machine), machine).curve;

@@ -13,9 +13,9 @@
 #include <utility>
 
 #include "tensorpager/base/errors.h"
+#include "tensorpager/base/op_signature.h"
 #include "tensorpager/base/records.h"
-#include "tensorpager/plan/agenda.h"
-#include "tensorpager/plan/boundary.h"
+#include "tensorpager/plan/boundary_table.h"
 #include "tensorpager/plan/plan_io.h"
 #include "tensorpager/plan/validator.h"
 #include "tensorpager/trace/trace_io.h"
@@ -73,7 +73,7 @@ std::string PlanCache::path_for(const Traces& traces, Bytes budget) const {
   std::string text = std::to_string(budget.count());
   for (const trace::Trace* trace : traces) text += "\n" + text_of(*trace);
   std::array<char, 17> digits{};
-  std::snprintf(digits.data(), digits.size(), "%016llx", static_cast<unsigned long long>(name_hash(text)));
+  std::snprintf(digits.data(), digits.size(), "%016llx", static_cast<unsigned long long>(base::name_hash(text)));
   return (fs::path(directory_) / (std::string(digits.data()) + kSuffix)).string();
 }
 

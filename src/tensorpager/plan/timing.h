@@ -5,11 +5,14 @@
 #include <cstdint>
 #include <vector>
 
-#include "tensorpager/plan/machine.h"
+#include "tensorpager/machine/machine.h"
 #include "tensorpager/plan/plan.h"
 #include "tensorpager/trace/record.h"
 
 namespace tensorpager::plan {
+
+using machine::Machine;
+using machine::Nanoseconds;
 
 /// Op times on a machine, looked up once.
 std::vector<Nanoseconds> op_times(const trace::Trace& trace, const Machine& machine);

@@ -12,10 +12,10 @@ namespace tensorpager::report {
 namespace {
 
 using base::Bytes;
+using machine::Nanoseconds;
 using plan::Fill;
 using plan::kTemporary;
 using plan::Leave;
-using plan::Nanoseconds;
 using plan::Row;
 using plan::Stall;
 using trace::index;

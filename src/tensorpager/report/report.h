@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "tensorpager/machine/machine.h"
 #include "tensorpager/plan/liveness.h"
-#include "tensorpager/plan/machine.h"
 #include "tensorpager/plan/plan.h"
 #include "tensorpager/trace/record.h"
 
@@ -16,7 +16,7 @@ namespace tensorpager::report {
 struct Subject {
   const trace::Trace& trace;
   const plan::Plan& plan;
-  const plan::Machine& machine;
+  const machine::Machine& machine;
   const plan::Liveness& liveness;
   const plan::Prediction& measured;
   const std::vector<plan::Stall>& stalls;

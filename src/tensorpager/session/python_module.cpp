@@ -116,7 +116,7 @@ py::object call_pinned(const py::object& function, const py::tuple& arguments,
   constexpr const char* kName = "compiled";
   try {
     const py::gil_scoped_release others_go_on;
-    pins.follow(tensorpager::plan::name_hash(kName));
+    pins.follow(tensorpager::base::name_hash(kName));
     pins.admit();
   } catch (const std::runtime_error& error) {
     const py::object type = py::module_::import("torch").attr("OutOfMemoryError");

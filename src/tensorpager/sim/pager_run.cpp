@@ -4,11 +4,11 @@
 
 #include "tensorpager/arena/address_space.h"
 #include "tensorpager/base/config.h"
+#include "tensorpager/follow/agenda.h"
+#include "tensorpager/follow/plan_switch.h"
 #include "tensorpager/pager/lru_policy.h"
 #include "tensorpager/pager/pager.h"
 #include "tensorpager/pager/pin_set.h"
-#include "tensorpager/pager/plan_switch.h"
-#include "tensorpager/plan/agenda.h"
 #include "tensorpager/sim/bookkeeping_binding.h"
 #include "tensorpager/sim/virtual_engine.h"
 
@@ -28,17 +28,17 @@ Bytes planned_space(const std::vector<PagerRun::Class>& classes) {
   return most;
 }
 
-std::vector<std::shared_ptr<const plan::Agenda>> agendas_of(const std::vector<PagerRun::Class>& classes) {
-  std::vector<std::shared_ptr<const plan::Agenda>> agendas;
+std::vector<std::shared_ptr<const follow::Agenda>> agendas_of(const std::vector<PagerRun::Class>& classes) {
+  std::vector<std::shared_ptr<const follow::Agenda>> agendas;
   agendas.reserve(classes.size());
-  for (const auto& [trace, plan] : classes) agendas.push_back(std::make_shared<const plan::Agenda>(trace, plan));
+  for (const auto& [trace, plan] : classes) agendas.push_back(std::make_shared<const follow::Agenda>(trace, plan));
   return agendas;
 }
 
 }  // namespace
 
 struct PagerRun::Parts {
-  Parts(const std::vector<Class>& classes, const plan::Machine& on)
+  Parts(const std::vector<Class>& classes, const machine::Machine& on)
       : machine(on),
         granule(classes.front().trace.granule),
         binding(space, granule, planned_space(classes), classes.front().plan.budget - classes.front().plan.slab),
@@ -56,18 +56,18 @@ struct PagerRun::Parts {
   }
   bool is_paged(Bytes bytes) const { return base::round_up(bytes, granule) >= base::kMinPagedBytes; }
 
-  const plan::Machine& machine;
+  const machine::Machine& machine;
   Bytes granule;
-  plan::Nanoseconds clock{0};
+  machine::Nanoseconds clock{0};
   VirtualEngine* engine = nullptr;  // the pager's
   arena::AddressSpace space;
   BookkeepingBinding binding;
   pager::Pager pager{space, binding, std::make_unique<pager::LruPolicy>()};
-  pager::PlanSwitch plans;
+  follow::PlanSwitch plans;
   std::vector<Block*> blocks;  // by storage; null where it is not alive, or never paged
 };
 
-PagerRun::PagerRun(const std::vector<Class>& classes, const plan::Machine& machine)
+PagerRun::PagerRun(const std::vector<Class>& classes, const machine::Machine& machine)
     : parts_(std::make_unique<Parts>(classes, machine)) {
   const auto& [trace, plan] = classes.front();
   pager::Pager& pager = parts_->pager;
@@ -95,7 +95,7 @@ PagerRun::PagerRun(const std::vector<Class>& classes, const plan::Machine& machi
     parts_->binding.place_next_at(row.offset);
     pins.admit();
   }
-  parts_->clock = plan::Nanoseconds(0);
+  parts_->clock = machine::Nanoseconds(0);
   parts_->engine->forget();
   pager.follow(&parts_->plans);
 }
@@ -110,7 +110,7 @@ PagerRun::~PagerRun() {
 pager::Statistics PagerRun::counts() { return parts_->pager.statistics(); }
 
 void PagerRun::handle_transfers(Window& result) {
-  const plan::Nanoseconds time = parts_->engine->take_handling();
+  const machine::Nanoseconds time = parts_->engine->take_handling();
   result.handled += time;
   parts_->clock += time;
 }
@@ -126,7 +126,7 @@ void PagerRun::run_op(const trace::Trace& window, const trace::Op& op, Window& r
       if (Block* block = parts_->block_of(id)) pins.see(*block, Access::kRead);
     for (const StorageId id : op.writes)
       if (Block* block = parts_->block_of(id)) pins.see(*block, Access::kWrite);
-    pins.follow(plan::name_hash(op.name));
+    pins.follow(base::name_hash(op.name));
     pins.admit();
     handle_transfers(result);
     for (const StorageId id : op.births)
@@ -134,7 +134,7 @@ void PagerRun::run_op(const trace::Trace& window, const trace::Op& op, Window& r
     Block* temporary = parts_->is_paged(op.temporary) ? &pager.create(op.temporary) : nullptr;
     measured.curve.push_back(pager.charged());
     measured.peak = std::max(measured.peak, measured.curve.back());
-    const plan::Nanoseconds time = parts_->machine.time_of(op);
+    const machine::Nanoseconds time = parts_->machine.time_of(op);
     measured.compute += time;
     parts_->clock += time;
     if (temporary != nullptr) pager.destroy(*temporary);
@@ -144,9 +144,9 @@ void PagerRun::run_op(const trace::Trace& window, const trace::Op& op, Window& r
 }
 
 PagerRun::Window PagerRun::run(const trace::Trace& window) {
-  const plan::Nanoseconds begin = parts_->clock;
-  const plan::Nanoseconds stalled_out = parts_->engine->stalled_for_page_outs();
-  const plan::Nanoseconds stalled_in = parts_->engine->stalled_for_page_ins();
+  const machine::Nanoseconds begin = parts_->clock;
+  const machine::Nanoseconds stalled_out = parts_->engine->stalled_for_page_outs();
+  const machine::Nanoseconds stalled_in = parts_->engine->stalled_for_page_ins();
   const pager::Statistics before = counts();
   Window result;
   for (const trace::Op& op : window.ops) run_op(window, op, result);
@@ -163,7 +163,7 @@ PagerRun::Window PagerRun::run(const trace::Trace& window) {
   return result;
 }
 
-PagerRun::Window follow(const trace::Trace& trace, const plan::Plan& plan, const plan::Machine& machine) {
+PagerRun::Window follow(const trace::Trace& trace, const plan::Plan& plan, const machine::Machine& machine) {
   PagerRun pager_run(trace, plan, machine);
   pager_run.run(trace);
   pager_run.run(trace);

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "tensorpager/base/bytes.h"
+#include "tensorpager/machine/machine.h"
 #include "tensorpager/pager/statistics.h"
-#include "tensorpager/plan/machine.h"
 #include "tensorpager/plan/plan.h"
 #include "tensorpager/trace/record.h"
 
@@ -23,8 +23,8 @@ class PagerRun {
   /// Of windows of one class or several: the plans have one budget and one boundary, and what is alive at a window's
   /// begin has the same numbers in all traces. All must outlive this. What the plans have in memory at the begin is
   /// there, the rest of the entry is below.
-  PagerRun(const std::vector<Class>& classes, const plan::Machine& machine);
-  PagerRun(const trace::Trace& trace, const plan::Plan& plan, const plan::Machine& machine)
+  PagerRun(const std::vector<Class>& classes, const machine::Machine& machine);
+  PagerRun(const trace::Trace& trace, const plan::Plan& plan, const machine::Machine& machine)
       : PagerRun({{trace, plan}}, machine) {}
   ~PagerRun();
   PagerRun(const PagerRun&) = delete;
@@ -32,9 +32,9 @@ class PagerRun {
 
   struct Window {
     plan::Prediction measured;  // to compare with what the plan promises
-    plan::Nanoseconds stalled_for_page_outs{0};
-    plan::Nanoseconds stalled_for_page_ins{0};
-    plan::Nanoseconds handled{0};  // transfers
+    machine::Nanoseconds stalled_for_page_outs{0};
+    machine::Nanoseconds stalled_for_page_ins{0};
+    machine::Nanoseconds handled{0};  // transfers
     std::uint64_t followed_ops = 0;
     std::uint64_t misses = 0;
     std::uint64_t ops_as_planned = 0;  // of the pager's account: as many bytes resident as planned
@@ -54,6 +54,6 @@ class PagerRun {
 };
 
 /// The third of three planned windows: the steady state.
-PagerRun::Window follow(const trace::Trace& trace, const plan::Plan& plan, const plan::Machine& machine);
+PagerRun::Window follow(const trace::Trace& trace, const plan::Plan& plan, const machine::Machine& machine);
 
 }  // namespace tensorpager::sim

@@ -8,9 +8,9 @@ namespace tensorpager::sim {
 namespace {
 
 using base::Bytes;
+using machine::Nanoseconds;
 using plan::Fill;
 using plan::Leave;
-using plan::Nanoseconds;
 using plan::Row;
 using plan::Stall;
 using trace::StorageId;
@@ -55,7 +55,7 @@ std::vector<Action> lower(const plan::Plan& plan) {
 /// A queue of transfers in one direction: each begins when the one before is done.
 class LinkQueue {
  public:
-  explicit LinkQueue(const plan::Link& link) : link_(link) {}
+  explicit LinkQueue(const machine::Link& link) : link_(link) {}
 
   /// When it will be done, if nothing lets it begin before `ready`.
   Nanoseconds submit(Bytes bytes, Nanoseconds ready) {
@@ -64,13 +64,13 @@ class LinkQueue {
   }
 
  private:
-  const plan::Link& link_;
+  const machine::Link& link_;
   Nanoseconds idle_from_{0};
 };
 
 class VirtualMachine {
  public:
-  VirtualMachine(const trace::Trace& trace, const plan::Plan& plan, const plan::Machine& machine)
+  VirtualMachine(const trace::Trace& trace, const plan::Plan& plan, const machine::Machine& machine)
       : trace_(trace), plan_(plan), machine_(machine), out_(machine.out), in_(machine.in) {
     std::uint32_t ticket = 0;
     const std::vector<Action> actions = lower(plan);
@@ -169,7 +169,7 @@ class VirtualMachine {
 
   const trace::Trace& trace_;
   const plan::Plan& plan_;
-  const plan::Machine& machine_;
+  const machine::Machine& machine_;
   LinkQueue out_;
   LinkQueue in_;
   Nanoseconds clock_{0};
@@ -185,7 +185,7 @@ class VirtualMachine {
 
 }  // namespace
 
-Outcome simulate(const trace::Trace& trace, const plan::Plan& plan, const plan::Machine& machine) {
+Outcome simulate(const trace::Trace& trace, const plan::Plan& plan, const machine::Machine& machine) {
   return VirtualMachine(trace, plan, machine).run();
 }
 

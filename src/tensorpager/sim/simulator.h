@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "tensorpager/base/bytes.h"
-#include "tensorpager/plan/machine.h"
+#include "tensorpager/machine/machine.h"
 #include "tensorpager/plan/plan.h"
 #include "tensorpager/trace/record.h"
 
@@ -23,6 +23,6 @@ struct Outcome {
 };
 
 /// The plan must be valid for the trace.
-Outcome simulate(const trace::Trace& trace, const plan::Plan& plan, const plan::Machine& machine);
+Outcome simulate(const trace::Trace& trace, const plan::Plan& plan, const machine::Machine& machine);
 
 }  // namespace tensorpager::sim

@@ -9,7 +9,7 @@ using transfer::Slot;
 using transfer::Ticket;
 
 Ticket VirtualEngine::submit(std::size_t direction, Bytes bytes, Nanoseconds ready) {
-  const plan::Link& link = direction == kOut ? machine_.out : machine_.in;
+  const machine::Link& link = direction == kOut ? machine_.out : machine_.in;
   Nanoseconds& free_from = link_free_from_[direction];
   free_from = std::max({clock_, free_from, ready}) + link.time_of(bytes);
   handling_ += link.handling;

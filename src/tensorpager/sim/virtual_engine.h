@@ -5,17 +5,17 @@
 #include <utility>
 #include <vector>
 
-#include "tensorpager/plan/machine.h"
+#include "tensorpager/machine/machine.h"
 #include "tensorpager/transfer/engine.h"
 
 namespace tensorpager::sim {
 
 class VirtualEngine final : public transfer::Engine {
  public:
-  using Nanoseconds = plan::Nanoseconds;
+  using Nanoseconds = machine::Nanoseconds;
 
   /// Both must outlive this.
-  VirtualEngine(const plan::Machine& machine, Nanoseconds& clock) : machine_(machine), clock_(clock) {}
+  VirtualEngine(const machine::Machine& machine, Nanoseconds& clock) : machine_(machine), clock_(clock) {}
 
   transfer::Slot reserve(base::Bytes bytes) override {
     reserved_ += bytes;
@@ -49,7 +49,7 @@ class VirtualEngine final : public transfer::Engine {
   transfer::Ticket submit(std::size_t direction, base::Bytes bytes, Nanoseconds ready);
   Nanoseconds end_of(transfer::Ticket ticket) const;
 
-  const plan::Machine& machine_;
+  const machine::Machine& machine_;
   Nanoseconds& clock_;
   base::Bytes reserved_;
   Nanoseconds link_free_from_[2] = {};

@@ -1,0 +1,101 @@
+#include "tensorpager/follow/agenda.h"
+
+#include <algorithm>
+#include <iterator>
+#include <numeric>
+#include <string>
+#include <utility>
+
+#include "tensorpager/base/errors.h"
+#include "tensorpager/plan/timing.h"
+
+namespace tensorpager::follow {
+
+using base::Bytes;
+using trace::index;
+
+Agenda::Agenda(const trace::Trace& trace, Plan plan, std::vector<OpSignature> signatures)
+    : plan_(std::move(plan)), liveness_(trace), signatures_(std::move(signatures)) {
+  if (plan_.ops != trace.ops.size())
+    throw base::InvalidArgument("the plan is for " + std::to_string(plan_.ops) + " ops and the trace has " +
+                                std::to_string(trace.ops.size()));
+  for (const Row& row : plan_.rows) {
+    if (row.storage != kTemporary && index(row.storage) >= trace.storages.size())
+      throw base::InvalidArgument("the plan has storage " + std::to_string(index(row.storage)) +
+                                  ", which the trace has not");
+  }
+  for (const trace::Storage& storage : trace.storages) {
+    sizes_.push_back(storage.bytes);
+    identities_.push_back(storage.identity);
+  }
+  const bool has_signatures = !signatures_.empty();
+  birth_begins_.push_back(0);
+  for (const trace::Op& op : trace.ops) {
+    OpSignature signature{.name = name_hash(op.name)};
+    std::vector<StorageId> arguments = op.reads;
+    arguments.insert(arguments.end(), op.writes.begin(), op.writes.end());
+    std::ranges::sort(arguments);
+    const auto repeated = std::ranges::unique(arguments);
+    arguments.erase(repeated.begin(), repeated.end());
+    for (const StorageId id : arguments) signature.add(trace.storages[index(id)].bytes);
+    if (!has_signatures) signatures_.push_back(signature);
+    std::erase_if(arguments, [&](StorageId id) { return !liveness_.life(id).pageable; });
+    arguments_.push_back(std::move(arguments));
+    auto& entries = entries_written_.emplace_back();
+    std::ranges::copy_if(op.writes, std::back_inserter(entries), [&](StorageId id) { return is_entry(id); });
+    for (const StorageId id : op.births)
+      if (liveness_.life(id).pageable) births_.push_back({id, trace.storages[index(id)].bytes});
+    birth_begins_.push_back(static_cast<std::uint32_t>(births_.size()));
+  }
+  sort_rows(beginning_, beginning_begins_, [](const Row& row) { return row.begin; });
+  sort_rows(leaving_, leaving_begins_, [](const Row& row) { return row.end; });
+  rows_of_.resize(trace.storages.size());
+  for (std::uint32_t i = 0; i < plan_.rows.size(); ++i)
+    if (row(i).storage != kTemporary) rows_of_[index(row(i).storage)].push_back(i);
+  for (std::uint32_t i = 0; i < plan_.rows.size(); ++i)
+    if (row(i).fill == Fill::kPageIn && row(i).need == plan_.ops) arriving_at_end_.push_back(i);
+  born_.resize(plan_.ops);
+  temporary_.resize(plan_.ops);
+  for (const Row& row : plan_.rows) {
+    if (row.fill != Fill::kBorn) continue;
+    born_[row.begin] += row.bytes;
+    if (row.storage == kTemporary) temporary_[row.begin] += row.bytes;
+  }
+  tickets_.resize(plan_.rows.size());
+  page_outs_ = page_outs_of(plan_.rows);
+  awaited_ = release_ops(plan_.rows, plan_.ops);
+  for (std::uint32_t ticket = 1; ticket <= page_outs_.size(); ++ticket) tickets_[page_outs_[ticket - 1]] = ticket;
+}
+
+std::vector<Agenda::PageOut> Agenda::under_way(std::uint32_t op) const {
+  std::vector<PageOut> page_outs;
+  for (std::size_t i = 0; i < page_outs_.size(); ++i) {
+    const Row& left = row(page_outs_[i]);
+    const bool is_of_this_window = left.end <= op;
+    const std::uint32_t now = is_of_this_window ? op : op + ops();
+    if (now < awaited_[i]) page_outs.push_back({left.bytes, awaited_[i] - (is_of_this_window ? 0 : ops())});
+  }
+  return page_outs;
+}
+
+template <typename OpOf>
+void Agenda::sort_rows(std::vector<std::uint32_t>& rows, std::vector<std::uint32_t>& begins, OpOf op_of) const {
+  rows.resize(plan_.rows.size());
+  std::iota(rows.begin(), rows.end(), 0);
+  std::ranges::stable_sort(rows, {}, [&](std::uint32_t i) { return op_of(row(i)); });
+  begins.assign(plan_.ops + 2, 0);
+  for (const std::uint32_t i : rows) ++begins[op_of(row(i)) + 1];
+  std::partial_sum(begins.begin(), begins.end(), begins.begin());
+}
+
+std::optional<std::uint32_t> Agenda::next_use(StorageId id, std::uint32_t op) const {
+  const std::span<const Use> uses = liveness_.uses(id);
+  const Life& life = liveness_.life(id);
+  const auto is_birth = [&](const Use& use) { return life.birth == use.op; };
+  const auto next = std::ranges::upper_bound(uses, op, {}, &Use::op);
+  if (next != uses.end()) return is_birth(*next) ? std::nullopt : std::optional(next->op - op);
+  if (uses.empty() || !life.entry || is_birth(uses.front())) return std::nullopt;
+  return uses.front().op + ops() - op;
+}
+
+}  // namespace tensorpager::follow

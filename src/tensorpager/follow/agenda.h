@@ -1,0 +1,108 @@
+// A plan and its trace, laid out op by op for who follows the plan: what an op is known by, what it makes, which rows
+// begin and leave there, and when a storage is used next. A value that never changes.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "tensorpager/base/bytes.h"
+#include "tensorpager/base/op_signature.h"
+#include "tensorpager/follow/names.h"
+#include "tensorpager/plan/liveness.h"
+#include "tensorpager/plan/plan.h"
+#include "tensorpager/trace/record.h"
+
+namespace tensorpager::follow {
+
+class Agenda {
+ public:
+  struct Birth {
+    StorageId storage;
+    base::Bytes size;  // as asked for
+  };
+
+  /// `signatures`: what its ops are known by when they begin; empty: what the trace says of them, which also has what
+  /// ops within an op touch. Throws InvalidArgument where the plan is for another number of ops or other storages.
+  Agenda(const trace::Trace& trace, Plan plan, std::vector<OpSignature> signatures = {});
+
+  const Plan& plan() const { return plan_; }
+  std::uint32_t ops() const { return plan_.ops; }
+  const Row& row(std::uint32_t i) const { return plan_.rows[i]; }
+  std::uint32_t storages() const { return liveness_.storages(); }
+
+  const OpSignature& signature(std::uint32_t op) const { return signatures_[op]; }
+  const std::vector<OpSignature>& signatures() const { return signatures_; }
+  /// The pageable storages that it makes, in the order of the trace.
+  std::span<const Birth> births(std::uint32_t op) const { return part(births_, birth_begins_, op); }
+  /// The pageable storages that it uses, but for those that it makes.
+  const std::vector<StorageId>& arguments(std::uint32_t op) const { return arguments_[op]; }
+  /// Of what is alive between windows, what it writes, in the order of the trace.
+  const std::vector<StorageId>& entries_written(std::uint32_t op) const { return entries_written_[op]; }
+  /// The pageable storages that die after it.
+  std::span<const StorageId> deaths(std::uint32_t op) const { return liveness_.deaths(op); }
+  bool is_entry(StorageId id) const { return liveness_.life(id).entry; }
+  /// As asked for.
+  base::Bytes storage_size(StorageId id) const { return sizes_[trace::index(id)]; }
+  /// Of one that is alive between windows, where other classes know it: theirs has the same.
+  std::optional<std::uint64_t> identity(StorageId id) const { return identities_[trace::index(id)]; }
+  /// Rows with this begin, in the order of the table.
+  std::span<const std::uint32_t> beginning(std::uint32_t op) const { return part(beginning_, beginning_begins_, op); }
+  /// Rows with this end, page-outs in the order of their tickets.
+  std::span<const std::uint32_t> leaving(std::uint32_t op) const { return part(leaving_, leaving_begins_, op); }
+  /// The storage's rows, in the order of the table.
+  const std::vector<std::uint32_t>& rows_of(StorageId id) const { return rows_of_[trace::index(id)]; }
+  /// Page-ins that only the next window needs.
+  std::span<const std::uint32_t> arriving_at_end() const { return arriving_at_end_; }
+  /// Of a row's page-out, from 1; 0 where it has none.
+  std::uint32_t ticket(std::uint32_t row) const { return tickets_[row]; }
+
+  /// Charged in blocks, as planned: when the op begins, and when it ends and what it made for itself is gone. Nothing
+  /// where the plan does not say.
+  std::optional<base::Bytes> planned_at_begin(std::uint32_t op) const { return planned(op, born_); }
+  std::optional<base::Bytes> planned_at_end(std::uint32_t op) const { return planned(op, temporary_); }
+  struct PageOut {
+    base::Bytes bytes;
+    std::uint32_t until;  // the op before which it is awaited, counted on into the next window
+  };
+  /// What is charged of that when `op` begins though its row has ended: in this window, or in the one before.
+  std::vector<PageOut> under_way(std::uint32_t op) const;
+
+  /// How many ops after `op` the storage that is alive then is used; nothing where it is not used again.
+  std::optional<std::uint32_t> next_use(StorageId id, std::uint32_t op) const;
+
+ private:
+  template <typename Element>
+  static std::span<const Element> part(const std::vector<Element>& all, const std::vector<std::uint32_t>& begins,
+                                       std::uint32_t op) {
+    return {all.data() + begins[op], begins[op + 1] - begins[op]};
+  }
+  std::optional<base::Bytes> planned(std::uint32_t op, const std::vector<base::Bytes>& without) const {
+    if (plan_.predicted.curve.empty()) return std::nullopt;
+    return plan_.predicted.curve[op] - plan_.slab - without[op];
+  }
+  template <typename OpOf>
+  void sort_rows(std::vector<std::uint32_t>& rows, std::vector<std::uint32_t>& begins, OpOf op_of) const;
+
+  Plan plan_;
+  Liveness liveness_;
+  std::vector<base::Bytes> sizes_;  // by storage
+  std::vector<std::optional<std::uint64_t>> identities_;
+  std::vector<std::vector<StorageId>> arguments_;  // by op
+  std::vector<std::vector<StorageId>> entries_written_;
+  std::vector<OpSignature> signatures_;
+  std::vector<Birth> births_;
+  std::vector<std::uint32_t> birth_begins_;
+  std::vector<std::uint32_t> beginning_, beginning_begins_;
+  std::vector<std::uint32_t> leaving_, leaving_begins_;
+  std::vector<std::vector<std::uint32_t>> rows_of_;  // by storage
+  std::vector<std::uint32_t> arriving_at_end_;
+  std::vector<std::uint32_t> tickets_;
+  std::vector<base::Bytes> born_;         // by op, charged: all that it makes
+  std::vector<base::Bytes> temporary_;    // of that, what is gone when it ends
+  std::vector<std::uint32_t> page_outs_;  // rows, by ticket - 1
+  std::vector<std::uint32_t> awaited_;    // by ticket - 1: the op, counted on into the next window
+};
+
+}  // namespace tensorpager::follow

@@ -1,0 +1,215 @@
+#include "tensorpager/follow/plan_cursor.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace tensorpager::follow {
+
+using trace::index;
+
+PlanCursor::PlanCursor(std::shared_ptr<const follow::Agenda> agenda)
+    : agenda_(std::move(agenda)),
+      blocks_(agenda_->storages()),
+      done_by_need_(agenda_->ops() + 1),
+      places_(agenda_->ops()) {}
+
+void PlanCursor::begin_here() {
+  forget_until(forgotten_ + page_outs_.size());
+  windows_ = followed_ = resized_ = misses_ = 0;
+  is_elsewhere_ = true;
+  is_whole_ = false;
+}
+
+bool PlanCursor::begin_op(const OpSignature& op, std::span<Block* const> touched, std::vector<Action>& actions) {
+  take_over(actions);
+  note_recent(op);
+  placed_.clear();
+  replaced_.clear();
+  temporaries_.clear();
+  in_op_ = is_in_likely_ = is_resized_ = false;
+  made_ = 0;
+  makes_otherwise_ = false;
+  const auto silent = std::exchange(silent_, std::nullopt);
+  const OpSignature& expected = agenda_->signature(position_);
+  const bool touches = op.sizes != 0;
+  if (op.name != expected.name || (!touches && expected.sizes != 0)) {
+    const auto further_on = find_further_on(op, silent);
+    if (!further_on) {
+      if (touches)
+        miss(op, touched);
+      else
+        silent_ = op;
+      return false;
+    }
+    if (!missed_) ++misses_;  // the silent op was the plan's
+    if (likely_ && *likely_ + 1 == further_on) match_births(*likely_);
+    skip_to(*further_on, actions);
+  }
+  if (position_ == 0) is_whole_ = true;
+  is_resized_ = op.sizes != agenda_->signature(position_).sizes;
+  if (is_resized_) is_whole_ = false;
+  forget_likely();
+  match_arguments(touched);
+  if (op == agenda_->signature(position_)) replace_arguments(touched, actions);
+  if (is_whole_ && uses_others(touched)) note_disturbed();
+  is_provisional_ = !touches;
+  in_op_ = true;
+  if (touches) missed_.reset();
+  if (is_elsewhere_ || (position_ == 0 && is_disturbed_))
+    begin_elsewhere(actions);
+  else if (position_ == 0)
+    bring_about(actions, false);
+  begin_rows(actions);
+  return true;
+}
+
+void PlanCursor::begin_rows(std::vector<Action>& actions, std::optional<std::uint32_t> skipping_to) {
+  for (const std::uint32_t i : agenda_->beginning(position_)) {
+    const Row& row = agenda_->row(i);
+    const bool pages_in = row.fill == Fill::kPageIn;
+    // Once compute has waited for the page-in it knows that what the queue waited for is done.
+    if (row.wait != 0 && pages_in) queue_until(count_until(row.wait), actions);
+    if (row.wait != 0 && !pages_in) await(row.wait, actions);
+    if (!pages_in) continue;
+    const bool is_over = skipping_to && row.begin < *skipping_to && row.end <= *skipping_to;
+    Block* block = blocks_[index(row.storage)];
+    const bool may_be_dirty = row.leave == Leave::kPageOut || row.leave == Leave::kDies;
+    if (block == nullptr || is_over) continue;
+    actions.push_back(
+        {.kind = Action::Kind::kPageIn, .block = block, .offset = row.offset, .may_be_dirty = may_be_dirty});
+    done_by_need_[row.need] = queued_;
+  }
+}
+
+/// Awaits the newest page-out with this ticket and all that are older.
+void PlanCursor::await(std::uint32_t ticket, std::vector<Action>& actions) {
+  const std::uint64_t until = count_until(ticket);
+  for (std::uint64_t i = forgotten_; i < until; ++i) {
+    const PageOut& page_out = page_outs_[i - forgotten_];
+    const auto kind = i < queued_ ? Action::Kind::kAwaitCopy : Action::Kind::kAwait;
+    if (page_out.block != nullptr)
+      actions.push_back({.kind = kind, .block = page_out.block, .number = page_out.number});
+  }
+  forget_until(until);
+}
+
+std::uint64_t PlanCursor::count_until(std::uint32_t ticket) const {
+  const auto newest = std::find_if(page_outs_.rbegin(), page_outs_.rend(),
+                                   [&](const PageOut& page_out) { return agenda_->ticket(page_out.row) == ticket; });
+  return newest == page_outs_.rend() ? 0 : forgotten_ + static_cast<std::uint64_t>(page_outs_.rend() - newest);
+}
+
+void PlanCursor::queue_until(std::uint64_t count, std::vector<Action>& actions) {
+  for (; queued_ < count; ++queued_)
+    if (const PageOut& page_out = page_outs_[queued_ - forgotten_]; page_out.block != nullptr)
+      actions.push_back({.kind = Action::Kind::kAwaitQueued, .block = page_out.block, .number = page_out.number});
+}
+
+void PlanCursor::forget_until(std::uint64_t count) {
+  for (; forgotten_ < count; ++forgotten_) page_outs_.pop_front();
+  queued_ = std::max(queued_, forgotten_);
+}
+
+void PlanCursor::end_op(std::vector<Action>& actions) {
+  const bool is_plans = !is_another();
+  in_op_ = false;
+  followed_window_ = 0;
+  if (!is_plans) return;
+  missed_.reset();
+  misses_in_a_row_ = 0;
+  ++followed_;
+  const bool are_births_as_expected = match_births(position_);
+  if (!are_births_as_expected) note_disturbed();
+  if (is_resized_ || !are_births_as_expected) ++resized_;
+  born_.clear();
+  forget_until(done_by_need_[position_]);
+  end_rows(actions);
+}
+
+void PlanCursor::enter(std::uint32_t op, const PlanCursor& from) {
+  position_ = op;
+  is_whole_ = from.is_whole_;
+  for (std::uint32_t at = 0; at < op; ++at) {
+    const auto births = agenda_->births(at), others = from.agenda_->births(at);
+    for (std::size_t k = 0; k < std::min(births.size(), others.size()); ++k)
+      if (Block* block = from.block_of(others[k].storage)) bind(births[k].storage, *block);
+  }
+  if (&from != this) adopt_entries(from);
+}
+
+void PlanCursor::leave(std::vector<Action>& actions) {
+  position_ = 0;
+  in_op_ = false;
+  is_whole_ = false;
+  is_elsewhere_ = true;
+  await_all_queued(actions);
+  lost_.clear();
+  missed_.reset();
+  misses_in_a_row_ = 0;
+  silent_.reset();
+  recent_.clear();
+  forget_likely();
+}
+
+/// Whether the op made nothing though the plan's op makes something: then it is another.
+bool PlanCursor::made_nothing() const {
+  const auto is_made = [&](std::uint32_t i) {
+    return agenda_->row(i).fill == Fill::kBorn && agenda_->row(i).storage == plan::kTemporary;
+  };
+  return made_ == 0 &&
+         (!agenda_->births(position_).empty() || std::ranges::any_of(agenda_->beginning(position_), is_made));
+}
+
+void PlanCursor::end_rows(std::vector<Action>& actions) {
+  ++position_;
+  for (const std::uint32_t i : agenda_->leaving(position_)) {
+    const Row& row = agenda_->row(i);
+    if (row.leave != Leave::kPageOut && row.leave != Leave::kDrop) continue;
+    Block* block = blocks_[index(row.storage)];
+    const bool is_awaited = row.leave == Leave::kPageOut;
+    if (block != nullptr && block->is_exported()) note_disturbed();  // it stays
+    if (block != nullptr) actions.push_back({is_awaited ? Action::Kind::kPageOut : Action::Kind::kDrop, block});
+    if (is_awaited) page_outs_.push_back({i, windows_, block, block != nullptr ? block->number : 0});
+  }
+  if (position_ < agenda_->ops()) return;
+  for (const std::uint32_t i : agenda_->arriving_at_end())
+    if (Block* block = blocks_[index(agenda_->row(i).storage)]) actions.push_back({Action::Kind::kNeed, block});
+  forget_until(done_by_need_.back());
+  position_ = 0;
+  ++windows_;
+  if (is_whole_) followed_window_ = agenda_->ops();
+  std::erase_if(not_under_way_, [&](const NotUnderWay& one) { return one.until <= ops_so_far(); });
+  // Each is awaited within a window, unless ops were left out.
+  while (!page_outs_.empty() && page_outs_.front().window + 2 < windows_) {
+    queue_until(forgotten_ + 1, actions);
+    forget_until(forgotten_ + 1);
+  }
+}
+
+void PlanCursor::created(Block& block) {
+  if (in_op_ || is_in_likely_) born_.push_back({&block, made_});
+  ++made_;
+  const auto made = std::ranges::find(temporaries_, nullptr, &Temporary::block);
+  if (made != temporaries_.end()) made->block = &block;
+  if (silent_) miss(*std::exchange(silent_, std::nullopt), {});
+}
+
+void PlanCursor::died(Block& block) noexcept {
+  std::erase_if(born_, [&](const Birth& one) { return one.block == &block; });
+  std::erase_if(temporaries_, [&](const Temporary& one) { return one.block == &block; });
+  const auto known = storages_.find(&block);
+  if (known == storages_.end()) return;
+  blocks_[index(known->second)] = nullptr;
+  if (agenda_->is_entry(known->second)) lost_.push_back(known->second);
+  storages_.erase(known);
+}
+
+std::optional<std::uint64_t> PlanCursor::next_use(const Block& block) const {
+  const auto known = storages_.find(&block);
+  if (known == storages_.end()) return std::nullopt;
+  // If no op is under way, the expected one may be the next use.
+  const std::uint32_t last = in_op_ ? position_ : (position_ == 0 ? agenda_->ops() : position_) - 1;
+  return agenda_->next_use(known->second, last);
+}
+
+}  // namespace tensorpager::follow

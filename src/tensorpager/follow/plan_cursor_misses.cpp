@@ -1,0 +1,129 @@
+// Plan misses, and how the program's place in the plan is found again.
+#include <algorithm>
+#include <functional>
+
+#include "tensorpager/follow/plan_cursor.h"
+
+namespace tensorpager::follow {
+
+using trace::index;
+
+namespace {
+
+/// Ops that may be left out at one time; a program that leaves out more is found again at the window's begin.
+constexpr std::uint32_t kFurthest = 64;
+/// Within so many ops, two ops in a row that agree are enough.
+constexpr std::uint32_t kNear = 3;
+/// The last ops that are remembered.
+constexpr std::size_t kRecent = 16;
+/// Of those, so many must agree if only names do.
+constexpr std::size_t kFewestNames = 4;
+
+bool has_same_name(const OpSignature& one, const OpSignature& other) { return one.name == other.name; }
+
+}  // namespace
+
+/// Counts how many of the last ops the plan has one after the other up to `at`. Ops that touch nothing do not count.
+template <typename Same>
+std::size_t PlanCursor::matching_before(std::uint32_t at, Same same) const {
+  std::size_t count = 0;
+  for (std::uint32_t i = 0, op = at; i < agenda_->ops(); ++i, op = (op == 0 ? agenda_->ops() : op) - 1) {
+    const OpSignature& signature = agenda_->signature(op);
+    if (signature.sizes == 0) continue;
+    if (count == recent_.size() || !same(recent_[count], signature)) break;
+    ++count;
+  }
+  return count;
+}
+
+void PlanCursor::miss(const OpSignature& op, std::span<Block* const> touched) {
+  ++misses_;
+  ++misses_in_a_row_;
+  note_disturbed();
+  missed_ = op;
+  forget_likely();
+  likely_ = find_by_arguments(op, touched);
+  is_in_likely_ = likely_.has_value();
+}
+
+void PlanCursor::forget_likely() {
+  likely_.reset();
+  is_in_likely_ = false;
+  born_.clear();
+}
+
+/// Returns where this op comes after one that was not expected: within the next few ops, or at the window's begin;
+/// nullopt if it is not found.
+std::optional<std::uint32_t> PlanCursor::find_further_on(const OpSignature& op,
+                                                         const std::optional<OpSignature>& silent) const {
+  if (!missed_ && !silent) return std::nullopt;
+  const auto comes_at = [&](std::uint32_t at) {
+    const OpSignature& before = agenda_->signature(at - 1);
+    return agenda_->signature(at) == op && (before == missed_ || before == silent);
+  };
+  const std::uint32_t end = std::min(agenda_->ops(), position_ + kFurthest);
+  for (std::uint32_t at = position_ + 1; at < end; ++at)
+    if (comes_at(at) && (at - position_ <= kNear || is_best_match(at))) return at;
+  if (agenda_->ops() > 1 && comes_at(1) && is_best_match(1)) return 1;
+  if (likely_ && *likely_ + 1 < agenda_->ops() && agenda_->signature(*likely_ + 1) == op) return *likely_ + 1;
+  return find_by_names();
+}
+
+/// For windows with varying sizes, after some ops in a row that were not found. Returns the nearest place whose last
+/// ops have the names of the program's last ops, more of them than at any near place behind: there they would be a
+/// repetition, a step over time, say.
+std::optional<std::uint32_t> PlanCursor::find_by_names() const {
+  if (misses_in_a_row_ < kFewestNames - 1) return std::nullopt;
+  const std::uint32_t end = std::min(agenda_->ops(), position_ + kFurthest);
+  std::size_t most = kFewestNames - 1;
+  for (std::uint32_t at = position_ - std::min(position_, kFurthest); at < position_; ++at)
+    most = std::max(most, matching_before(at, &has_same_name));
+  std::optional<std::uint32_t> best;
+  for (std::uint32_t at = position_ + 1; at < end; ++at) {
+    const std::size_t matching = matching_before(at, &has_same_name);
+    if (matching > most) most = matching, best = at;
+  }
+  return best;
+}
+
+/// Returns where an op of this name comes soon that uses nothing of the plan's but what this one touches; nullopt if
+/// there is none.
+std::optional<std::uint32_t> PlanCursor::find_by_arguments(const OpSignature& op,
+                                                           std::span<Block* const> touched) const {
+  const auto is_known = [&](StorageId id) { return blocks_[index(id)] != nullptr; };
+  const auto may_be_touched = [&](StorageId id) {
+    return !is_known(id) || std::ranges::find(touched, blocks_[index(id)]) != touched.end();
+  };
+  const std::uint32_t end = std::min(agenda_->ops(), position_ + kFurthest);
+  for (std::uint32_t at = position_ + 1; at < end; ++at) {
+    if (agenda_->signature(at).name != op.name) continue;
+    const std::vector<StorageId>& arguments = agenda_->arguments(at);
+    if (std::ranges::any_of(arguments, is_known) && std::ranges::all_of(arguments, may_be_touched)) return at;
+  }
+  return std::nullopt;
+}
+
+/// Whether no other place of the plan agrees with more of the last ops.
+bool PlanCursor::is_best_match(std::uint32_t at) const {
+  const std::size_t here = matching_before(at, std::equal_to());
+  const std::uint64_t name = agenda_->signature(at).name;
+  for (std::uint32_t other = 0; other < agenda_->ops(); ++other)
+    if (agenda_->signature(other).name == name && matching_before(other, std::equal_to()) > here) return false;
+  return true;
+}
+
+void PlanCursor::note_recent(const OpSignature& op) {
+  if (op.sizes == 0) return;
+  recent_.push_front(op);
+  if (recent_.size() > kRecent) recent_.pop_back();
+}
+
+void PlanCursor::skip_to(std::uint32_t op, std::vector<Action>& actions) {
+  note_disturbed();
+  while (position_ != op) {
+    begin_rows(actions, op);
+    end_rows(actions);
+  }
+}
+
+}  // namespace tensorpager::follow

@@ -1,0 +1,136 @@
+#include "tensorpager/machine/machine.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "tensorpager/base/errors.h"
+
+namespace tensorpager::machine {
+namespace {
+
+using trace::Precision;
+using namespace std::chrono_literals;
+
+/// What large convolutions and products reach of the stated peak, and what pointwise ops reach of the memory's rate.
+/// One figure each for all ops: real convolutions vary from 20 to 70 %.
+constexpr double kArithmeticEfficiency = 0.6;
+constexpr double kMemoryEfficiency = 0.8;
+constexpr auto kLaunch = 3us;
+constexpr auto kCopyLatency = 10us;
+
+struct Accelerator {
+  const char* name;
+  std::uint64_t memory;  // GiB
+  double float32;        // flops per second; TF32 where there is one
+  double half;           // bfloat16 and float16
+  double float64;        //
+  double memory_rate;    // bytes per second
+  double link_rate;      // bytes per second, each direction
+  std::uint32_t major, minor, multiprocessors;
+  double visible;  // GiB that CUDA reports
+};
+
+// Peaks, compute capability and multiprocessors from the vendor's data sheets (SXM boards where there are several);
+// links as PCIe 3, 4 and 5 deliver them, GH200's as NVLink-C2C is stated. What CUDA reports of the memory is from
+// torch's out-of-memory messages on such cards.
+constexpr std::array kAccelerators = {
+    Accelerator{"m40-12g", 12, 7e12, 7e12, 0.2e12, 288e9, 12e9, 5, 2, 24, 11.92},
+    Accelerator{"titanx-12g", 12, 6.7e12, 6.7e12, 0.2e12, 336e9, 12e9, 5, 2, 24, 11.92},
+    Accelerator{"v100-16g", 16, 15.7e12, 125e12, 7.8e12, 900e9, 12e9, 7, 0, 80, 15.77},
+    Accelerator{"a100-40g", 40, 156e12, 312e12, 19.5e12, 1555e9, 24e9, 8, 0, 108, 39.39},
+    Accelerator{"a100-80g", 80, 156e12, 312e12, 19.5e12, 2039e9, 24e9, 8, 0, 108, 79.15},
+    Accelerator{"h100-80g", 80, 495e12, 989e12, 67e12, 3350e9, 50e9, 9, 0, 132, 79.1},
+    Accelerator{"h200-141g", 141, 495e12, 989e12, 67e12, 4800e9, 50e9, 9, 0, 132, 139.8},
+    Accelerator{"gh200-96g", 96, 495e12, 989e12, 67e12, 4000e9, 450e9, 9, 0, 132, 94.5},
+    Accelerator{"rtx4090-24g", 24, 82.6e12, 165.2e12, 1.3e12, 1008e9, 24e9, 8, 9, 128, 23.6},
+    Accelerator{"rtx5090-32g", 32, 104.8e12, 209.5e12, 1.6e12, 1792e9, 50e9, 12, 0, 170, 31.4}};
+constexpr double kGiB = 1 << 30;
+constexpr base::Bytes kPageOfCard = base::kHugePage;  // CUDA hands memory out in 2 MiB
+
+/// At most eleven days, so that sums cannot wrap, however slow a link a file states.
+Nanoseconds nanoseconds_of(double seconds) { return Nanoseconds(std::llround(std::min(seconds * 1e9, 1e15))); }
+
+Machine machine_of(const Accelerator& a) {
+  const Link link{.latency = kCopyLatency, .steps = {{.from = base::Bytes(0), .bytes_per_second = a.link_rate}}};
+  return {
+      .name = a.name,
+      .memory = base::Bytes(a.memory << 30),
+      .out = link,
+      .in = link,
+      .time_scale = 1,
+      .flop_rate = {{Precision::kFloat32, a.float32 * kArithmeticEfficiency},
+                    {Precision::kBfloat16, a.half * kArithmeticEfficiency},
+                    {Precision::kFloat16, a.half * kArithmeticEfficiency},
+                    {Precision::kFloat64, a.float64 * kArithmeticEfficiency}},
+      .byte_rate = a.memory_rate * kMemoryEfficiency,
+      .launch = kLaunch,
+      .card = Card{.major = a.major,
+                   .minor = a.minor,
+                   .multiprocessors = a.multiprocessors,
+                   .memory = base::round_up(base::Bytes(static_cast<std::uint64_t>(a.visible * kGiB)), kPageOfCard)}};
+}
+
+}  // namespace
+
+Nanoseconds Link::time_of(base::Bytes bytes) const {
+  const Step* step = &steps.front();
+  for (const Step& next : steps) {
+    if (next.from <= bytes) step = &next;
+  }
+  return latency + nanoseconds_of(static_cast<double>(bytes.count()) / step->bytes_per_second);
+}
+
+double Link::fastest() const { return std::ranges::max_element(steps, {}, &Step::bytes_per_second)->bytes_per_second; }
+
+Nanoseconds Machine::time_of(const trace::Op& op) const {
+  const bool has_work = op.flops > 0 || op.moved > base::Bytes(0);
+  if (byte_rate == 0 || (!has_work && op.time > Nanoseconds(0)))
+    return nanoseconds_of(std::chrono::duration<double>(op.time).count() * time_scale);
+  if (!has_work) return Nanoseconds(0);
+  const auto rate = flop_rate.find(op.precision);
+  const double arithmetic = rate == flop_rate.end() ? 0 : static_cast<double>(op.flops) / rate->second;
+  return nanoseconds_of(std::max(arithmetic, static_cast<double>(op.moved.count()) / byte_rate)) + launch;
+}
+
+double time_scale_between(const trace::Trace& there, const trace::Trace& here) {
+  if (there.ops.size() != here.ops.size())
+    throw base::InvalidArgument("one trace has " + std::to_string(there.ops.size()) + " ops and the other " +
+                                std::to_string(here.ops.size()) + ": write two traces of the same window");
+  std::chrono::duration<double> all_there{}, all_here{};
+  for (std::size_t op = 0; op < there.ops.size(); ++op) {
+    if (there.ops[op].name != here.ops[op].name)
+      throw base::InvalidArgument("op " + std::to_string(op) + " is " + there.ops[op].name + " in one trace and " +
+                                  here.ops[op].name + " in the other: write two traces of the same window");
+    all_there += there.ops[op].time;
+    all_here += here.ops[op].time;
+  }
+  if (all_there.count() <= 0 || all_here.count() <= 0)
+    throw base::InvalidArgument("the ops of one of the traces took no time: record it with `tensorpager trace`");
+  return all_here / all_there;
+}
+
+Machine with_link_share(const Machine& machine, double share) {
+  Machine slower = machine;
+  for (Link* link : {&slower.out, &slower.in}) {
+    for (Link::Step& step : link->steps) step.bytes_per_second *= share;
+  }
+  return slower;
+}
+
+Machine named_machine(const std::string& name) {
+  const auto* found = std::ranges::find(kAccelerators, name, &Accelerator::name);
+  if (found != kAccelerators.end()) return machine_of(*found);
+  std::string all;
+  for (const Accelerator& accelerator : kAccelerators) all += std::string(all.empty() ? "" : ", ") + accelerator.name;
+  throw base::InvalidArgument("'" + name + "' is no machine; write a file of one, or one of " + all);
+}
+
+std::vector<std::string> machine_names() {
+  std::vector<std::string> names;
+  names.reserve(std::size(kAccelerators));
+  for (const Accelerator& accelerator : kAccelerators) names.emplace_back(accelerator.name);
+  return names;
+}
+
+}  // namespace tensorpager::machine

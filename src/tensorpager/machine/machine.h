@@ -1,0 +1,66 @@
+// A machine as the planner and the simulator see it: how long ops take, and how long bytes take on the two links.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tensorpager/base/bytes.h"
+#include "tensorpager/trace/record.h"
+
+namespace tensorpager::machine {
+
+using Nanoseconds = std::chrono::nanoseconds;
+
+/// One direction. A transfer of n bytes takes latency + n / rate, with the rate of the last step at or below n.
+struct Link {
+  struct Step {
+    base::Bytes from;         // the smallest transfer that has this rate
+    double bytes_per_second;  // above 0
+  };
+  Nanoseconds latency{0};
+  Nanoseconds handling{0};  // of each transfer, on the thread that computes: pages are mapped and protected there
+  std::vector<Step> steps;  // by ascending size; at least one, the first for all smaller transfers too
+
+  Nanoseconds time_of(base::Bytes bytes) const;
+  double fastest() const;  // bytes per second
+};
+
+/// What a program sees of a CUDA card by itself: torch chooses kernels by it.
+struct Card {
+  std::uint32_t major = 0, minor = 0;  // compute capability
+  std::uint32_t multiprocessors = 0;
+  base::Bytes memory = {};  // as CUDA reports it, a little less than the card's name says
+};
+
+/// Where it has rates, the time of an op with known work is a roofline: the longer of its arithmetic and its movement
+/// of bytes at these rates, and a launch. Otherwise it is the measured time, scaled.
+struct Machine {
+  std::string name;
+  base::Bytes memory = base::kUnlimited;
+  Link out;                                      // page-outs
+  Link in;                                       // page-ins
+  double time_scale = 1;                         // of measured op times
+  std::map<trace::Precision, double> flop_rate;  // flops per second that ops reach
+  double byte_rate = 0;                          // bytes per second that ops reach; 0: no roofline
+  Nanoseconds launch{0};                         // added to the roofline of an op that does anything
+  std::optional<Card> card = {};                 // of an accelerator that can be emulated
+
+  Nanoseconds time_of(const trace::Op& op) const;
+};
+
+/// What op times recorded `there` are multiplied by to be those `here`, all together. Two traces of one window; throws
+/// InvalidArgument where their ops are not the same, or have no times.
+double time_scale_between(const trace::Trace& there, const trace::Trace& here);
+
+/// The machine with its links at `share` of their rates.
+Machine with_link_share(const Machine& machine, double share);
+
+/// Throws InvalidArgument naming those there are, where `name` is none of them.
+Machine named_machine(const std::string& name);
+std::vector<std::string> machine_names();
+
+}  // namespace tensorpager::machine

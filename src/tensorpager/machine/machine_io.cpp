@@ -1,0 +1,132 @@
+#include "tensorpager/machine/machine_io.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdio>
+#include <fstream>
+
+#include "tensorpager/base/records.h"
+#include "tensorpager/trace/trace_io.h"
+
+namespace tensorpager::machine {
+namespace {
+
+using trace::Precision;
+
+constexpr std::string_view kKind = "tensorpager-machine";
+constexpr std::uint64_t kVersion = 1;
+constexpr std::uint64_t kMaxLatency = 1'000'000'000'000;  // nanoseconds
+constexpr std::uint64_t kMostMultiprocessors = 10'000;
+constexpr std::array kPrecisions = {Precision::kFloat32, Precision::kBfloat16, Precision::kFloat16,
+                                    Precision::kFloat64};
+
+/// Steps are records of their own: `link out from=0 bytes_per_second=12e9 latency_ns=10000`.
+void read_link(base::RecordReader& records, Machine& machine) {
+  const bool out = records.flag("out");
+  if (!out && !records.flag("in")) records.fail("direction", "is none of out, in");
+  Link& link = out ? machine.out : machine.in;
+  const base::Bytes from(records.number_or("from", base::kUnlimited.count(), 0));
+  if (!link.steps.empty() && from <= link.steps.back().from)
+    records.fail("from", "is not above that of the step before");
+  if (link.steps.empty()) {
+    link.latency = Nanoseconds(records.number_or("latency_ns", kMaxLatency, 0));
+    link.handling = Nanoseconds(records.number_or("handling_ns", kMaxLatency, 0));
+  }
+  link.steps.push_back({.from = from, .bytes_per_second = records.positive("bytes_per_second")});
+}
+
+void read_ops(base::RecordReader& records, Machine& machine) {
+  for (const Precision precision : kPrecisions) {
+    const std::string key = trace::name_of(precision);
+    if (records.has(key)) machine.flop_rate[precision] = records.positive(key);
+  }
+  machine.byte_rate = records.positive("bytes_per_second");
+  machine.launch = Nanoseconds(records.number_or("launch_ns", kMaxLatency, 0));
+}
+
+/// `card compute=9.0 multiprocessors=132 memory=85520809984`.
+void read_card(base::RecordReader& records, Machine& machine) {
+  Card card;
+  const std::string compute(records.text("compute"));
+  char rest = 0;
+  if (std::sscanf(compute.c_str(), "%2u.%1u%c", &card.major, &card.minor, &rest) != 2)
+    records.fail("compute", "'" + compute.substr(0, 40) + "' is no compute capability; write one such as 9.0");
+  card.multiprocessors = static_cast<std::uint32_t>(records.number("multiprocessors", kMostMultiprocessors));
+  card.memory = base::Bytes(records.number("memory", base::kUnlimited.count()));
+  machine.card = card;
+}
+
+std::string real(double number) {
+  std::array<char, 32> text{};
+  const auto end = std::to_chars(text.data(), text.data() + text.size(), number).ptr;
+  return {text.data(), end};
+}
+
+}  // namespace
+
+Machine read_machine(std::istream& in, const std::string& path) {
+  base::RecordReader records(in, path, kKind, kVersion);
+  Machine machine;
+  machine.name = path;
+  while (records.next()) {
+    if (records.type() == "name")
+      machine.name = records.word("name");
+    else if (records.type() == "memory")
+      machine.memory = base::Bytes(records.word_number("memory", base::kUnlimited.count()));
+    else if (records.type() == "measured")
+      machine.time_scale = records.positive("scale");
+    else if (records.type() == "ops")
+      read_ops(records, machine);
+    else if (records.type() == "link")
+      read_link(records, machine);
+    else if (records.type() == "card")
+      read_card(records, machine);
+    else
+      records.fail("record", "'" + std::string(records.type().substr(0, 40)) +
+                                 "' is none of name, memory, measured, ops, card, link, end");
+    records.finish_record();
+  }
+  if (machine.out.steps.empty()) records.fail("link out", "is missing");
+  if (machine.in.steps.empty()) records.fail("link in", "is missing");
+  return machine;
+}
+
+std::string write_machine(const Machine& machine) {
+  std::string text = std::string(kKind) + " " + std::to_string(kVersion) + "\nname " + machine.name + "\n";
+  if (machine.memory != base::kUnlimited) text += "memory " + std::to_string(machine.memory.count()) + "\n";
+  text += "measured scale=" + real(machine.time_scale) + "\n";
+  if (machine.byte_rate > 0) {
+    text += "ops bytes_per_second=" + real(machine.byte_rate) + " launch_ns=" + std::to_string(machine.launch.count());
+    for (const auto& [precision, rate] : machine.flop_rate)
+      text += std::string(" ") + trace::name_of(precision) + "=" + real(rate);
+    text += "\n";
+  }
+  if (machine.card)
+    text += "card compute=" + std::to_string(machine.card->major) + "." + std::to_string(machine.card->minor) +
+            " multiprocessors=" + std::to_string(machine.card->multiprocessors) +
+            " memory=" + std::to_string(machine.card->memory.count()) + "\n";
+  for (const Link* link : {&machine.out, &machine.in}) {
+    for (const Link::Step& step : link->steps) {
+      text +=
+          std::string("link ") + (link == &machine.out ? "out" : "in") + " from=" + std::to_string(step.from.count());
+      if (&step == &link->steps.front()) {
+        text += " latency_ns=" + std::to_string(link->latency.count());
+        if (link->handling > Nanoseconds(0)) text += " handling_ns=" + std::to_string(link->handling.count());
+      }
+      text += " bytes_per_second=" + real(step.bytes_per_second) + "\n";
+    }
+  }
+  return text + "end\n";
+}
+
+Machine find_machine(const std::string& name_or_path) {
+  const auto names = machine_names();
+  const bool is_path = name_or_path.find_first_of("./") != std::string::npos;
+  if (!is_path || std::ranges::find(names, name_or_path) != names.end()) return named_machine(name_or_path);
+  std::ifstream in;
+  base::open_for_reading(in, name_or_path);
+  return read_machine(in, name_or_path);
+}
+
+}  // namespace tensorpager::machine

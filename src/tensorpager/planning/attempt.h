@@ -1,0 +1,112 @@
+// One way to plan for a problem: what is below, when it moves and where blocks lie, for as many bytes and as much
+// effort as is said. The planner `pages` makes several, and compares what they come to.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "tensorpager/planning/eviction.h"
+#include "tensorpager/planning/online.h"
+#include "tensorpager/planning/packing/packing.h"
+#include "tensorpager/planning/planner.h"
+#include "tensorpager/planning/schedule.h"
+
+namespace tensorpager::planning {
+
+/// Plans for less, before other means are tried: so many, and fewer where a round takes long. Each has its share of the
+/// effort of packing.
+constexpr std::size_t kFeedbackRounds = 8;
+/// Plans of more blocks are not settled: a pass takes the square of them.
+constexpr std::size_t kMostSettled = 4000;
+
+struct Candidate {
+  std::vector<Row> rows;
+  Nanoseconds step;  // with the links that are planned with, and with the machine's: the sum
+  std::vector<Interval> intervals;
+};
+
+/// The quickest few plans.
+class Candidates {
+ public:
+  void offer(Candidate candidate);
+  bool empty() const { return kept_.empty(); }
+  Nanoseconds least_step() const { return kept_.empty() ? Nanoseconds::max() : kept_.front().step; }
+  std::vector<Candidate>& all() { return kept_; }
+
+ private:
+  std::vector<Candidate> kept_;  // by step
+};
+
+class Attempt {
+ public:
+  Attempt(const Groundwork& groundwork, const Boundary* boundary, TransferCosts costs);
+
+  /// One round's share of the effort is added to what is left.
+  void allow_packing(std::size_t intervals) { effort_.looks += looks_a_round(intervals); }
+
+  /// By bytes alone, within `space`.
+  std::vector<Interval> schedule(std::uint64_t space) const;
+
+  /// Tails and page-ins under way take their blocks for `share` of the time expected.
+  std::uint64_t place(std::vector<Interval>& intervals, double share);
+
+  /// With tails and page-ins under way given up where there is no room for them; whether that fits.
+  bool place_over_transfers(const std::vector<Interval>& scheduled, Candidates& found);
+
+  void place_with_shorter_tails(const std::vector<Interval>& scheduled, Candidates& found);
+
+  Candidate finish(std::vector<Interval> intervals) const;
+
+  /// With nothing to wait for.
+  Nanoseconds shortest_step() const { return 2 * groundwork_.starts.back(); }
+
+  /// Were all of the space one range of bytes: what packing may come to.
+  Nanoseconds step_by_bytes(const std::vector<Interval>& intervals) const;
+
+  /// Blocks closer together, where the time that it takes is worth it. They are charged until a wait covers their
+  /// page-out, which other offsets may put off; then the plan may even be quicker.
+  Candidate settle(Candidate best, std::uint64_t looks) const;
+
+  /// In the unit of its step: the time, and for what of the space it wastes.
+  double cost_of(const Candidate& candidate) const;
+
+  /// The quicker of what is evicted with knowledge and without: the first must at times free long ranges that are used
+  /// soon. Nothing where a boundary table does not place.
+  std::optional<Candidate> online() const;
+
+ private:
+  std::optional<Candidate> online(Victim victim) const;
+
+  /// Links that keep their rate are as likely as those that do not.
+  Nanoseconds step_of(const std::vector<Row>& rows) const;
+
+  std::uint64_t looks_a_round(std::size_t intervals) const;
+
+  /// With the tails that page-outs have where they are placed: bytes alone foretell others. It has an effort of its
+  /// own, for where the first plan fits the next matters more.
+  void place_again_over_transfers(std::vector<Interval> intervals, const Candidate& placed, PackingOrder by,
+                                  Candidates& found) const;
+
+  /// As its waits by offsets and its own times say.
+  std::vector<Interval> with_tails(const Candidate& candidate, Tails until) const;
+
+  Evictions choose_evictions(std::uint64_t space) const;
+
+  void fix_boundary(std::vector<Interval>& intervals) const;
+
+  /// What comes from the boundary: a window of another class may have written it.
+  void take_for_dirty(std::vector<Interval>& intervals) const;
+
+  const Groundwork& groundwork_;
+  const Boundary* boundary_;  // null: whatever is best
+  TransferCosts costs_;
+  Machine machine_;
+  const Techniques& techniques_;
+  PackingEffort effort_;  // what is left of it
+  std::uint32_t ops_;
+};
+
+}  // namespace tensorpager::planning

@@ -1,0 +1,134 @@
+#include "tensorpager/follow/agenda.h"
+
+#include <gtest/gtest.h>
+
+#include "tensorpager/base/errors.h"
+
+namespace tensorpager::follow {
+
+using namespace pager;
+using namespace plan;
+namespace {
+
+using namespace base;
+
+constexpr StorageId kWeight{0};
+constexpr StorageId kHidden{1};
+constexpr StorageId kSmall{2};
+
+trace::Trace small_trace() {
+  return {.granule = 4_KiB,
+          .storages = {{.bytes = 64_KiB, .entry = true}, {.bytes = 20_KiB}, {.bytes = 1_KiB}},
+          .ops = {{.name = "make", .reads = {kWeight}, .births = {kHidden, kSmall}},
+                  {.name = "other", .reads = {kSmall}},
+                  {.name = "use", .reads = {kHidden, kSmall}, .writes = {kWeight}, .deaths = {kHidden, kSmall}}}};
+}
+
+Plan small_plan() {
+  return {.budget = 1_MiB,
+          .ops = 3,
+          .rows = {{.storage = kWeight, .bytes = 64_KiB, .end = 3, .fill = Fill::kBoundary, .leave = Leave::kBoundary},
+                   {.storage = kHidden, .bytes = 20_KiB, .offset = 65536, .end = 1, .leave = Leave::kPageOut},
+                   {.storage = kHidden,
+                    .bytes = 20_KiB,
+                    .offset = 65536,
+                    .begin = 2,
+                    .need = 2,
+                    .end = 3,
+                    .wait = 1,
+                    .fill = Fill::kPageIn}}};
+}
+
+TEST(Agenda, LaysRowsOutByOp) {
+  const Agenda agenda(small_trace(), small_plan());
+  EXPECT_EQ(agenda.beginning(0).size(), 2u);
+  EXPECT_TRUE(agenda.beginning(1).empty());
+  ASSERT_EQ(agenda.beginning(2).size(), 1u);
+  EXPECT_EQ(agenda.beginning(2)[0], 2u);
+  ASSERT_EQ(agenda.leaving(1).size(), 1u);
+  EXPECT_EQ(agenda.ticket(agenda.leaving(1)[0]), 1u);
+  EXPECT_EQ(agenda.leaving(3).size(), 2u);
+  EXPECT_EQ(agenda.ticket(0), 0u);
+}
+
+TEST(Agenda, NamesOnlyBirthsThatArePaged) {
+  const Agenda agenda(small_trace(), small_plan());
+  ASSERT_EQ(agenda.births(0).size(), 1u);
+  EXPECT_EQ(agenda.births(0)[0].storage, kHidden);
+  EXPECT_EQ(agenda.births(0)[0].size, 20_KiB);
+}
+
+TEST(Agenda, KnowsAnOpByItsNameAndItsPagedArguments) {
+  const Agenda agenda(small_trace(), small_plan());
+  OpSignature other{.name = name_hash("other")};
+  EXPECT_EQ(agenda.signature(1), other);
+  other.add(1_KiB);  // never paged
+  EXPECT_EQ(agenda.signature(1), other);
+  OpSignature use{.name = name_hash("use")};
+  use.add(64_KiB);
+  use.add(20_KiB);
+  EXPECT_EQ(agenda.signature(2), use);
+  OpSignature other_way{.name = name_hash("use")};
+  other_way.add(20_KiB);
+  other_way.add(64_KiB);
+  EXPECT_EQ(use, other_way);
+  OpSignature other_sizes{.name = name_hash("use")};
+  other_sizes.add(42_KiB);
+  other_sizes.add(42_KiB);
+  EXPECT_NE(use, other_sizes);
+  EXPECT_NE(name_hash("use"), name_hash("used"));
+}
+
+TEST(Agenda, SaysWhenAStorageIsUsedNextOverTheWindowsEndToo) {
+  const Agenda agenda(small_trace(), small_plan());
+  EXPECT_EQ(agenda.next_use(kHidden, 0), 2u);
+  EXPECT_EQ(agenda.next_use(kHidden, 2), std::nullopt) << "it is dead, and born anew";
+  EXPECT_EQ(agenda.next_use(kWeight, 0), 2u);
+  EXPECT_EQ(agenda.next_use(kWeight, 2), 1u);
+}
+
+// hidden leaves after op 0, and its page-in at 2 waits for that.
+TEST(Agenda, SaysWhatIsUnderWayWhenAnOpBegins) {
+  const Agenda agenda(small_trace(), small_plan());
+  EXPECT_TRUE(agenda.under_way(0).empty());
+  ASSERT_EQ(agenda.under_way(1).size(), 1u);
+  EXPECT_EQ(agenda.under_way(1)[0].bytes, 20_KiB);
+  EXPECT_EQ(agenda.under_way(1)[0].until, 2u);
+  EXPECT_TRUE(agenda.under_way(2).empty());
+}
+
+// The weight leaves after op 1, and what is made at op 0 of the next window waits for that.
+TEST(Agenda, SaysWhatIsUnderWayFromTheWindowBefore) {
+  const trace::Trace trace{.storages = {{.bytes = 64_KiB, .entry = true}, {.bytes = 20_KiB}},
+                           .ops = {{.name = "a", .births = {kHidden}, .deaths = {kHidden}}, {.name = "b"}}};
+  const auto agenda_with = [&](std::uint32_t birth) {
+    Plan plan{.budget = 1_MiB,
+              .ops = 2,
+              .rows = {{.storage = kHidden, .bytes = 20_KiB, .begin = birth, .need = birth, .end = 1, .wait = 1},
+                       {.storage = kWeight,
+                        .bytes = 64_KiB,
+                        .begin = 1,
+                        .need = 1,
+                        .end = 2,
+                        .fill = Fill::kPageIn,
+                        .leave = Leave::kPageOut}}};
+    return Agenda(trace, plan);
+  };
+  EXPECT_TRUE(agenda_with(0).under_way(0).empty()) << "it is awaited there";
+  ASSERT_EQ(agenda_with(1).under_way(0).size(), 1u);
+  EXPECT_EQ(agenda_with(1).under_way(0)[0].until, 1u) << "of this window";
+  EXPECT_TRUE(agenda_with(1).under_way(1).empty());
+}
+
+TEST(Agenda, RefusesThePlanOfAnotherTrace) {
+  trace::Trace shorter = small_trace();
+  shorter.ops.pop_back();
+  EXPECT_THROW(Agenda(shorter, small_plan()), InvalidArgument);
+  trace::Trace fewer = small_trace();
+  fewer.storages.resize(1);
+  fewer.ops = {{.name = "a"}, {.name = "b"}, {.name = "c"}};
+  EXPECT_THROW(Agenda(fewer, small_plan()), InvalidArgument);
+}
+
+}  // namespace
+}  // namespace tensorpager::follow

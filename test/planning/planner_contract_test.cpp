@@ -1,0 +1,179 @@
+// What every planner must do. To add one, add a line at the end.
+#include <gtest/gtest.h>
+
+#include "../plan/synthetic_traces.h"
+#include "small_machine.h"
+#include "tensorpager/plan/validator.h"
+#include "tensorpager/planning/planner.h"
+#include "tensorpager/sim/simulator.h"
+#include "tensorpager/trace/trace_io.h"
+
+namespace tensorpager::planning {
+
+using namespace plan;
+using namespace machine;
+namespace {
+
+using namespace base;
+
+struct PlannerCase {
+  const char* name;
+  bool pages;  // from the floor on, every budget gets a plan
+};
+
+class PlannerContract : public testing::TestWithParam<PlannerCase> {
+ protected:
+  static Result<Plan, Infeasible> plan(const trace::Trace& trace, Bytes budget, const Machine& machine,
+                                       Options options = {}) {
+    return make_planner(GetParam().name)
+        ->plan({.trace = trace, .machine = machine, .budget = budget, .options = options});
+  }
+
+  /// Valid, within the budget at every op, and just as predicted.
+  static void expect_kept(const trace::Trace& trace, const Plan& plan, const Machine& machine) {
+    const auto violations = validate(trace, plan);
+    ASSERT_TRUE(violations.empty()) << violations.front();
+    const sim::Outcome outcome = sim::simulate(trace, plan, machine);
+    ASSERT_EQ(outcome.measured.step, plan.predicted.step);
+    ASSERT_EQ(outcome.measured.curve, plan.predicted.curve);
+    ASSERT_TRUE(outcome.measured == plan.predicted);
+    for (const Bytes bytes : outcome.measured.curve) ASSERT_LE(bytes, plan.budget);
+    Nanoseconds stalled{0};
+    for (const Stall& stall : outcome.stalls) stalled += stall.time;
+    ASSERT_EQ(stalled, outcome.stalled());
+  }
+};
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr unsigned kSeeds = 150;  // ten times slower, and one thread
+#else
+constexpr unsigned kSeeds = 1000;
+#endif
+
+TEST_P(PlannerContract, KeepsAThousandRandomTraces) {
+  int planned = 0;
+  int paged = 0;
+  for (unsigned seed = 1; seed <= kSeeds; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    const Machine machine = small_machine(Nanoseconds(seed % 2 * 700));
+    const trace::Trace trace = random_trace(seed);
+    ASSERT_NO_THROW(trace::check(trace));
+    const Liveness liveness(trace);
+    const std::uint64_t floor = liveness.floor().count();
+    // From the floor itself to a little above the need.
+    const Bytes budget(floor + (liveness.need().count() - floor) * (seed % 7) / 5);
+    const auto result = plan(trace, budget, machine);
+    if (!result) {
+      ASSERT_FALSE(GetParam().pages);
+      ASSERT_GT(result.error().short_by, 0_B);
+      ASSERT_LT(result.error().op, trace.ops.size());
+      continue;
+    }
+    expect_kept(trace, *result.operator->(), machine);
+    if (HasFatalFailure()) return;
+    ++planned;
+    paged += result->predicted.page_in > 0_B ? 1 : 0;
+  }
+  EXPECT_GE(planned, static_cast<int>(GetParam().pages ? kSeeds : kSeeds / 5));
+  EXPECT_TRUE(GetParam().pages ? paged > static_cast<int>(kSeeds * 2 / 5) : paged == 0) << paged;
+}
+
+TEST_P(PlannerContract, KeepsRealTraces) {
+  for (const char* name : {"resnet50", "unet", "gpt2"}) {
+    const trace::Trace trace = trace::read_trace_file(std::string(TENSORPAGER_TEST_DATA "/") + name + ".trace");
+    const Liveness liveness(trace);
+    for (const char* machine_name : {"m40-12g", "h200-141g"}) {
+      const Machine machine = named_machine(machine_name);
+      for (const double share : {1.03, 0.6, 0.3}) {
+        SCOPED_TRACE(std::string(name) + " on " + machine_name + " at " + std::to_string(share));
+        const Bytes budget(static_cast<std::uint64_t>(static_cast<double>(liveness.need().count()) * share));
+        const auto result = plan(trace, budget, machine);
+        ASSERT_EQ(static_cast<bool>(result), GetParam().pages || share > 1);
+        if (result) expect_kept(trace, result.value(), machine);
+        if (HasFatalFailure()) return;
+      }
+    }
+  }
+}
+
+TEST_P(PlannerContract, KeepsRealTracesAlmostAtTheirFloor) {
+  const Machine machine = named_machine("h200-141g");
+  for (const char* name : {"resnet50", "unet", "gpt2"}) {
+    SCOPED_TRACE(name);
+    const trace::Trace trace = trace::read_trace_file(std::string(TENSORPAGER_TEST_DATA "/") + name + ".trace");
+    const Bytes budget(Liveness(trace).floor().count() * 103 / 100);
+    const auto result = plan(trace, budget, machine);
+    ASSERT_EQ(static_cast<bool>(result), GetParam().pages);
+    if (result) expect_kept(trace, result.value(), machine);
+    if (HasFatalFailure()) return;
+  }
+}
+
+// What is reserved above the largest charge, of it.
+TEST(Pages, WastesAtMostAPercentFromHalfOfNeedOn) {
+  for (const char* name : {"resnet50", "unet", "gpt2"}) {
+    const trace::Trace trace = trace::read_trace_file(std::string(TENSORPAGER_TEST_DATA "/") + name + ".trace");
+    const std::uint64_t need = Liveness(trace).need().count();
+    for (const char* machine_name : {"m40-12g", "h200-141g"}) {
+      const Machine machine = named_machine(machine_name);
+      for (const std::uint64_t percent : {90, 75, 50}) {
+        const Bytes budget(need / 100 * percent);
+        const Plan plan = make_pages_planner()->plan({.trace = trace, .machine = machine, .budget = budget}).value();
+        EXPECT_LE((plan.top() + plan.slab).count() * 100, plan.predicted.peak.count() * 101)
+            << name << " on " << machine_name << " at " << percent;
+      }
+    }
+  }
+}
+
+TEST_P(PlannerContract, MovesNothingWhereAllFits) {
+  const trace::Trace trace = layered_trace(200);
+  const Machine machine = small_machine();
+  const auto result = plan(trace, Bytes(Liveness(trace).need().count() * 5 / 4), machine);
+  ASSERT_TRUE(result);
+  EXPECT_EQ(result->predicted.page_in, 0_B);
+  EXPECT_EQ(result->predicted.page_out, 0_B);
+  EXPECT_EQ(result->predicted.step, result->predicted.compute);
+}
+
+TEST_P(PlannerContract, SaysHowManyBytesAreMissingAndWhere) {
+  const trace::Trace trace = layered_trace(200);
+  const Machine machine = small_machine();
+  const Liveness liveness(trace);
+  const Bytes below = liveness.floor() - 512_B;
+  const auto result = plan(trace, below, machine);
+  ASSERT_FALSE(result);
+  const Bytes enough = below + result.error().short_by;
+  EXPECT_EQ(enough, GetParam().pages ? liveness.floor() : liveness.need());
+  EXPECT_EQ(result.error().op, GetParam().pages ? liveness.floor_op() : liveness.need_op());
+}
+
+TEST_P(PlannerContract, DecidesTheSameEachTime) {
+  const trace::Trace trace = layered_trace(300);
+  const Machine machine = small_machine();
+  const Bytes budget(Liveness(trace).need().count() * (GetParam().pages ? 2 : 5) / 4);
+  const auto first = plan(trace, budget, machine);
+  const auto second = plan(trace, budget, machine);
+  ASSERT_TRUE(first && second);
+  EXPECT_TRUE(first->predicted == second->predicted);
+  ASSERT_EQ(first->rows.size(), second->rows.size());
+  for (std::size_t i = 0; i < first->rows.size(); ++i) ASSERT_EQ(first->rows[i].offset, second->rows[i].offset);
+}
+
+TEST_P(PlannerContract, KeepsTheReserveFreeWhereThereIsRoom) {
+  const trace::Trace trace = layered_trace(300);
+  const Machine machine = small_machine();
+  const Bytes budget(Liveness(trace).need().count() * 5 / 4);
+  const auto result = plan(trace, budget, machine, {.reserve = 0.02});
+  ASSERT_TRUE(result);
+  EXPECT_GE(result->reserve.count() + 4096, budget.count() / 50);
+  EXPECT_LE(result->top() + result->slab + result->reserve, budget);
+}
+
+INSTANTIATE_TEST_SUITE_P(Planners, PlannerContract,
+                         testing::Values(PlannerCase{"pages", true}, PlannerCase{"lru", true},
+                                         PlannerCase{"resident", false}),
+                         [](const auto& instance) { return instance.param.name; });
+
+}  // namespace
+}  // namespace tensorpager::planning

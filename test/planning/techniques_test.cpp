@@ -1,0 +1,116 @@
+// Every technique of the pages planner has a switch. Whatever is off, the plan is right, and slower. What the switches
+// of packing do is tested in packing_effort_test.cpp too.
+#include <gtest/gtest.h>
+
+#include "../plan/synthetic_traces.h"
+#include "small_machine.h"
+#include "tensorpager/plan/validator.h"
+#include "tensorpager/planning/planner.h"
+
+namespace tensorpager::planning {
+
+using namespace plan;
+using namespace machine;
+namespace {
+
+/// Does not compile where there is another switch: it belongs into a list below, or into packing_effort_test.cpp.
+[[maybe_unused]] void know_all_switches(const Techniques& techniques) {
+  [[maybe_unused]] const auto& [early_page_outs, prefetch, tails, wrap, larger_first, feedback, packing] = techniques;
+  [[maybe_unused]] const auto& [many_orders, ejection, repairs, looks, looks_each] = packing;
+}
+
+struct Switch {
+  const char* name;
+  unsigned percent;  // of need: where it matters
+  void (*turn_off)(Techniques&);
+};
+
+class TechniqueOff : public testing::TestWithParam<Switch> {
+ protected:
+  static Techniques without() {
+    Techniques techniques;
+    GetParam().turn_off(techniques);
+    return techniques;
+  }
+  static Plan plan(const trace::Trace& trace, const Machine& machine, base::Bytes budget,
+                   const Techniques& techniques) {
+    const auto result = make_pages_planner()->plan(
+        {.trace = trace, .machine = machine, .budget = budget, .options = {.techniques = techniques}});
+    const auto violations = validate(trace, result.value());
+    EXPECT_TRUE(violations.empty()) << violations.front();
+    return result.value();
+  }
+};
+
+TEST_P(TechniqueOff, LeavesARightPlanThatIsSlower) {
+  static const trace::Trace trace = layered_trace(600);
+  static const Machine machine = named_machine("m40-12g");
+  const base::Bytes budget(Liveness(trace).need().count() * GetParam().percent / 100);
+  EXPECT_GT(plan(trace, machine, budget, without()).predicted.step, plan(trace, machine, budget, {}).predicted.step);
+}
+
+TEST_P(TechniqueOff, IsSlowerOnTheWholeOverRandomTraces) {
+  const Machine machine = small_machine();
+  double slower = 0;  // the sum of shares
+  for (unsigned seed = 1; seed <= 30; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    const trace::Trace trace = random_trace(seed);
+    const Liveness liveness(trace);
+    const base::Bytes budget(liveness.floor().count() + (liveness.need() - liveness.floor()).count() * (seed % 5) / 5);
+    const auto off = static_cast<double>(plan(trace, machine, budget, without()).predicted.step.count());
+    const auto on = static_cast<double>(plan(trace, machine, budget, {}).predicted.step.count());
+    slower += off / on - 1;
+  }
+  EXPECT_GT(slower, 0.0);
+}
+
+// Two small storages for each large one, all used once forwards and once backwards.
+TEST(LargerFirst, IsQuickerWhereHandlingEachTransferTakesOfCompute) {
+  trace::Trace trace = {.granule = base::kPage};
+  constexpr std::size_t kStorages = 60;
+  const auto use = [&](std::size_t i) {
+    trace.ops.push_back({.name = "use", .reads = {storage(i)}, .time = std::chrono::milliseconds(1)});
+  };
+  for (std::size_t i = 0; i < kStorages; ++i) {
+    trace.storages.push_back({.bytes = base::Bytes((i % 3 == 0 ? 64 : 8) * base::kPage.count()), .entry = true});
+    use(i);
+  }
+  for (std::size_t i = kStorages; i-- > 0;) use(i);
+  Machine machine = named_machine("m40-12g");
+  machine.out.handling = machine.in.handling = std::chrono::microseconds(100);
+  const auto step = [&](bool larger_first) {
+    const base::Bytes budget(Liveness(trace).need().count() / 2);
+    const Options options{.techniques = {.larger_first = larger_first}};
+    return make_pages_planner()
+        ->plan({.trace = trace, .machine = machine, .budget = budget, .options = options})
+        ->predicted.step;
+  };
+  EXPECT_LT(step(true), step(false));
+}
+
+TEST(LooksEach, IsEffortThatGrowsWithThePlan) {
+  const trace::Trace trace = layered_trace(200);
+  const Machine machine = named_machine("m40-12g");
+  const base::Bytes budget(Liveness(trace).need().count() / 3);
+  const auto step = [&](std::uint64_t looks_each) {
+    const Options options{.techniques = {.packing = {.looks = 0, .looks_each = looks_each}}};
+    return make_pages_planner()
+        ->plan({.trace = trace, .machine = machine, .budget = budget, .options = options})
+        ->predicted.step;
+  };
+  EXPECT_LT(step(4000), step(0));
+}
+
+INSTANTIATE_TEST_SUITE_P(Switches, TechniqueOff,
+                         testing::Values(Switch{"EarlyPageOuts", 30,
+                                                [](Techniques& use) { use.early_page_outs = false; }},
+                                         Switch{"Prefetch", 30, [](Techniques& use) { use.prefetch = false; }},
+                                         Switch{"Tails", 30, [](Techniques& use) { use.tails = false; }},
+                                         Switch{"Wrap", 90, [](Techniques& use) { use.wrap = false; }},
+                                         Switch{"Feedback", 30, [](Techniques& use) { use.feedback = false; }},
+                                         Switch{"Ejection", 30, [](Techniques& use) { use.packing.ejection = false; }},
+                                         Switch{"Looks", 30, [](Techniques& use) { use.packing.looks = 0; }}),
+                         [](const auto& instance) { return instance.param.name; });
+
+}  // namespace
+}  // namespace tensorpager::planning
