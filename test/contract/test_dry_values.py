@@ -6,6 +6,8 @@ import sys
 import pytest
 from launch import HERE, environment, run_command
 
+pytestmark = pytest.mark.stable("a dry run holds no bytes, and has the stable binding")
+
 MODEL = """\
 import math
 import torch

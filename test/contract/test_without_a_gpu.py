@@ -23,6 +23,7 @@ CARD = "h100-80g"
 LIBRARY = next(
     iter(Path(sys.prefix).glob("lib/python*/site-packages/tensorpager/lib/libtensorpager_emulation.so")), None
 )
+only_stable = pytest.mark.stable("a dry run holds no bytes, and has the stable binding")
 needs_cuda = pytest.mark.skipif(LIBRARY is None, reason="this torch has no CUDA, so there is no emulated card")
 CPP = ROOT / "build" / "cpp" / "cpp_programs"
 
@@ -69,6 +70,7 @@ def test_program_sees_the_card_that_was_named(tmp_path):
 @needs_cuda
 @pytest.mark.skipif(not CPP.exists(), reason="the C++ programs are not built")
 @pytest.mark.parametrize("name", ["resnet", "transformer"])
+@only_stable
 def test_cpp_program_runs_emulated_and_dry(name, tmp_path):
     done = run_command("run", "--emulate", CARD, "--emulate-seed", 1, "--", CPP, name, 2, "cuda")
     assert done.returncode == 0 and "digest " in done.stdout and " 0 races\n" in done.stderr
@@ -78,6 +80,7 @@ def test_cpp_program_runs_emulated_and_dry(name, tmp_path):
 
 @needs_cuda
 @pytest.mark.parametrize("name", ["gpt", "packed_lstm"])
+@only_stable
 def test_allocator_gives_out_and_reserves_the_same_bytes_dry_and_real(name, tmp_path):
     stats = {way: tmp_path / f"{way}.json" for way in ("real", "dry")}
     options = program(name, "--device", "cuda")
@@ -90,6 +93,7 @@ def test_allocator_gives_out_and_reserves_the_same_bytes_dry_and_real(name, tmp_
 
 
 @needs_cuda
+@only_stable
 def test_card_is_recorded_the_same_dry_and_real(tmp_path):
     options = (
         "--device",
@@ -108,6 +112,7 @@ def test_card_is_recorded_the_same_dry_and_real(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["gpt", "unet", "packed_lstm"])
+@only_stable
 def test_dry_trace_of_the_cpu_is_that_of_the_real_run(name, tmp_path):
     trace(tmp_path / "real.trace", "--class", "step", "--smallest", 1, *program(name))
     trace(tmp_path / "dry.trace", "--dry", *program(name), TENSORPAGER_DRY_TO_END="1")
@@ -117,12 +122,14 @@ def test_dry_trace_of_the_cpu_is_that_of_the_real_run(name, tmp_path):
     assert abs(dry - real) <= 0.005 * real
 
 
+@only_stable
 def test_dry_run_ends_when_a_step_has_repeated(tmp_path):
     done = trace(tmp_path / "a.trace", "--dry", *program("gpt", "--steps", 1000))
     assert done.stdout.count("step ") <= 8 and "digest" not in done.stdout
     assert re.search(r"tensorpager: dry: \d+ ops skipped", done.stderr)
 
 
+@only_stable
 def test_program_that_catches_the_end_of_a_dry_run_is_ended_all_the_same(tmp_path):
     script = tmp_path / "stubborn.py"
     script.write_text(
@@ -135,6 +142,7 @@ def test_program_that_catches_the_end_of_a_dry_run_is_ended_all_the_same(tmp_pat
 
 
 @needs_cuda
+@only_stable
 def test_estimate_is_one_screen_with_the_allocators_own_figures(tmp_path):
     words = ("--machine", CARD, "--budget", "20MiB", *program("gpt", "--device", "cuda"))
     done = run_command("estimate", *words)
@@ -153,6 +161,7 @@ def test_estimate_is_one_screen_with_the_allocators_own_figures(tmp_path):
 
 
 @needs_cuda
+@only_stable
 def test_estimate_says_how_much_a_program_needs_that_does_not_fit(tmp_path):
     (tmp_path / "tiny.machine").write_text(run_command("machine", CARD).stdout.replace("name h100-80g", "name tiny"))
     text = (tmp_path / "tiny.machine").read_text()
@@ -178,6 +187,7 @@ def test_build_for_a_torch_without_cuda_says_what_to_install(tmp_path):
 
 
 @needs_cuda
+@only_stable
 def test_estimate_of_a_program_that_fails_shows_its_last_lines(tmp_path):
     done = run_command(
         "estimate", "--machine", CARD, "--", sys.executable, "-c", "import torch; raise ValueError('no data')"
