@@ -18,14 +18,14 @@ struct Guard::Held {
   Held& operator=(const Held&) = delete;
 
   at::TensorBase tensor;
-  std::vector<pager::Block*> blocks;  // several where the tensor is sparse
+  std::vector<pager::Block*> blocks;  // several if the tensor is sparse
 };
 
 Guard::Guard(const at::TensorBase& tensor) : held_(std::make_unique<Held>(tensor)) {
   session::Session* session = session::Session::find();
   if (session == nullptr) return;
   const auto pin = [&](pager::Block& block) {
-    held_->blocks.reserve(held_->blocks.size() + 1);  // or a pin could be lost
+    held_->blocks.reserve(held_->blocks.size() + 1);  // before the pin, which would be lost if push_back failed
     session->pager().pin_export(block);
     held_->blocks.push_back(&block);
   };

@@ -6,7 +6,7 @@
 
 namespace tensorpager::api {
 
-/// The session's figures; what guided it and the curve are left out.
+/// The session's figures, without those of the guide and the curve.
 Report public_report(const session::Session::Report& report);
 
 }  // namespace tensorpager::api

@@ -1,5 +1,5 @@
-// What `tensorpager run` does in a process that is no Python program: a session from the environment, from before the
-// program's own first line to after its last. The counterpart of python/tensorpager/_run.py.
+// What `tensorpager run` does in a process that is not a Python program: a session from the environment, which begins
+// before the program's first line and ends after its last. The counterpart of python/tensorpager/_run.py.
 #include <c10/util/Exception.h>
 #include <unistd.h>
 
@@ -19,14 +19,14 @@ namespace tensorpager::api {
 namespace {
 
 constexpr const char* kOwner = "TENSORPAGER_OWNER";  // process id of the first process of the run that has torch
-constexpr const char* kOwnerRank = "TENSORPAGER_OWNER_RANK";  // of that process
+constexpr const char* kOwnerRank = "TENSORPAGER_OWNER_RANK";  // rank of that process
 constexpr int kWrongUsage = 2;
 
-/// Known at the start, for the end: the program may change its environment. Leaked, as exit handlers run late.
+/// Saved at the start, as the program may change its environment. Leaked, as exit handlers run late.
 struct Run {
   base::Config config;
-  std::string rank;  // as torchrun numbers this process; empty: it did not start it
-  pid_t owner;       // 0 where another process is
+  std::string rank;  // rank that torchrun gave this process; empty if torchrun did not start it
+  pid_t owner;       // process id of this process if it is the first; else 0
 };
 Run* g_run = nullptr;
 
@@ -39,8 +39,8 @@ std::string text_of(const char* variable) {
   return text != nullptr ? text : "";
 }
 
-/// Whether this process is the first: none above it had torch, or torchrun made it a rank of its own. `_children.join`
-/// in Python.
+/// Whether this process is the first of its run: none of its parents had torch, or torchrun made it a rank of its own.
+/// As `_children.join` in Python.
 bool is_first(const std::string& rank) {
   const std::string owner = text_of(kOwner);
   const std::string id = owner.substr(0, owner.find('/'));
@@ -64,7 +64,7 @@ void write_trace() {
 
 void at_exit() {
   const session::Session::Report report = session::Session::get().report();
-  const bool is_owner = getpid() == g_run->owner;  // not so in a fork
+  const bool is_owner = getpid() == g_run->owner;  // false in a forked child
   const auto attempt = [](auto&& write) {
     try {
       write();
@@ -87,7 +87,7 @@ void at_exit() {
 
 void say_emulation_at_exit() { say(session::emulation_summary()); }
 
-/// At once: the program's exit handlers and static objects would find it in the middle of an op.
+/// Ends the process at once: exit handlers and destructors of static objects would run in the middle of an op.
 void end_program() {
   at_exit();
   if (session::is_emulation_wanted() && !g_run->config.quiet) say_emulation_at_exit();
@@ -95,7 +95,7 @@ void end_program() {
   _exit(0);
 }
 
-/// Starts a session from the environment, and what goes with it.
+/// Starts a session from the environment, and has its results written at exit.
 void start_session(const base::Config& config) {
   session::Session& session = session::Session::get();
   session.set_end_of_program(&end_program);
@@ -116,8 +116,8 @@ void start_session(const base::Config& config) {
 }  // namespace
 }  // namespace tensorpager::api
 
-/// Called once by the preload library, when libtorch is there and has been initialised. A failure is one line and exit
-/// code 2.
+/// Called once by the preload library, when libtorch is loaded and initialised. On failure it prints one line and exits
+/// with code 2.
 extern "C" void tensorpager_run_session() {
   using namespace tensorpager;
   try {

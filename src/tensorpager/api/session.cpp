@@ -17,7 +17,7 @@
 namespace tensorpager {
 namespace {
 
-/// Runs it with our exceptions as the standard library's, so that a program needs no header of ours to catch them.
+/// Rethrows our exceptions as the standard library's, so that a program needs no header of ours to catch them.
 template <typename Run>
 void with_standard_exceptions(Run&& run) {
   try {

@@ -7,8 +7,8 @@
 //   train();                                            // unchanged
 //   std::cerr << session.report().summary() << '\n';
 //
-// What libtorch allocates on the CPU from then on is charged and paged. What was made before stays where it is, outside
-// the budget. `tensorpager run -- ./train` does the same for a program that does not know of this header.
+// Memory that libtorch allocates on the CPU from then on is charged and paged. Earlier allocations stay where they are,
+// outside the budget. `tensorpager run -- ./train` does the same for a program without this header.
 //
 // An op that does not fit throws c10::OutOfMemoryError before it has run; the program may catch it and go on.
 #pragma once
@@ -45,25 +45,25 @@ class Size {
   std::string text_;
 };
 
-/// The options of `tensorpager run`; docs/reference.md says what each does. The TENSORPAGER_* variable applies to what
-/// is not given.
+/// The options of `tensorpager run`; docs/reference.md describes each. An option that is not set is read from its
+/// TENSORPAGER_* variable.
 struct Options {
   std::optional<Size> budget{};         // hard limit on tensor memory; default: unlimited, which only counts
   std::string binding{};                // "stable" or "rebinding" (one arena of exactly the budget, as on a GPU)
   std::string spill{};                  // where paged-out bytes go: a directory, or "ram"; default: TMPDIR, else /tmp
   std::string link{};                   // move bytes no faster than this: "2GB/s", or "2GB/s/4GB/s" for out and in
   std::string plan{};                   // a plan file to follow from the first op on; default: plans are made
-  std::string plan_cache{};             // a directory that plans are kept in for later runs; default: none
+  std::string plan_cache{};             // a directory that keeps plans for later runs; default: none
   std::optional<bool> on_demand{};      // make no plan
   std::optional<bool> plan_sync{};      // wait while a plan is made
   std::string stats{};                  // a file that gets the statistics when the session ends, as JSON; default: none
-  std::optional<bool> quiet{};          // no line where a plan becomes active
-  std::optional<std::uint64_t> fuzz{};  // evict at random at every op, from this seed: a test, slow
+  std::optional<bool> quiet{};          // no line when a plan becomes active
+  std::optional<std::uint64_t> fuzz{};  // evict at random at every op, with this seed: a test, slow
 };
 
-/// What a session counted, from its beginning on. docs/formats.md says what each figure means.
+/// The figures of a session since it began; docs/formats.md describes each.
 struct Report : pager::Statistics {
-  std::string spill;                       // where paged-out bytes go, for people
+  std::string spill;                       // where paged-out bytes go, as text for messages
   std::uint64_t outside_budget_bytes = 0;  // foreign memory that ops used
   double wall_seconds = 0;
 
@@ -71,22 +71,22 @@ struct Report : pager::Statistics {
   std::string summary() const;
 };
 
-/// Pages what this process allocates, for as long as it lives. One at a time in a process.
+/// Pages this process's tensor memory for as long as it lives. One session at a time in a process.
 class Session {
  public:
-  /// Throws std::invalid_argument for a size that is none or where a session is active already (by `tensorpager run`,
-  /// too), std::runtime_error for a spill directory or a machine that cannot be used.
+  /// Throws std::invalid_argument for an invalid size, or if a session is active already (also one of `tensorpager
+  /// run`), std::runtime_error if the spill directory or the machine cannot be used.
   explicit Session(const Options& options = {});
-  /// Ends the session. Where that fails it says so on standard error, and the session goes on.
+  /// Ends the session. If that fails, it prints the error to standard error, and the session continues.
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  /// Pages everything in and lifts the budget; tensors live on. Does nothing the second time. Throws
-  /// std::runtime_error if bytes cannot be read back or the statistics not be written.
+  /// Pages everything in and lifts the budget; tensors live on. A second call does nothing. Throws std::runtime_error
+  /// if bytes cannot be read back or the statistics cannot be written.
   void end();
 
-  /// The figures now; after end(), as they were then.
+  /// The current figures; after end(), those at the end.
   Report report() const;
 
  private:
@@ -95,12 +95,12 @@ class Session {
 };
 
 /// Keeps a tensor's memory resident, writable and alive, for code that holds its address: a library's buffer, an
-/// asynchronous read, a loop over a raw pointer. Reading and writing through a raw pointer works without; a guard saves
-/// the page faults, and memory handed to a system call that `docs/limits.md` does not list needs one. Without a
-/// session, and for memory that is not paged, it only keeps the tensor alive.
+/// asynchronous read, a loop over a raw pointer. Reading and writing through a raw pointer works without a guard, which
+/// then only avoids page faults; memory that is handed to a system call not listed in `docs/limits.md` needs one.
+/// Without a session, or if the memory is not paged, it only keeps the tensor alive.
 class [[nodiscard]] Guard {
  public:
-  /// Throws c10::OutOfMemoryError where the block does not fit beside what cannot be evicted.
+  /// Throws c10::OutOfMemoryError if the block does not fit beside the blocks that cannot be evicted.
   explicit Guard(const at::TensorBase& tensor);
   ~Guard();
   Guard(Guard&&) noexcept;
@@ -111,7 +111,7 @@ class [[nodiscard]] Guard {
   std::unique_ptr<Held> held_;
 };
 
-/// Guard(tensor), for `auto` and containers.
+/// Makes a Guard, for `auto` and containers.
 inline Guard pin(const at::TensorBase& tensor) { return Guard(tensor); }
 
 }  // namespace tensorpager

@@ -13,7 +13,7 @@
 namespace tensorpager::base {
 namespace {
 
-constexpr mode_t kMode = 0666;  // less what the umask takes
+constexpr mode_t kMode = 0666;  // minus the umask
 
 [[noreturn]] void fail(const char* call, const std::string& path) { throw IoError(call, path, Bytes(0), errno); }
 
@@ -33,7 +33,7 @@ bool write_all(int file, std::string_view contents) {
   return true;
 }
 
-/// `named`: for messages.
+/// `named`: the path that messages show.
 void write_to(const std::string& path, std::string_view contents, const std::string& named) {
   const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, kMode);
   if (file < 0) fail("write", named);
@@ -45,7 +45,7 @@ void write_to(const std::string& path, std::string_view contents, const std::str
   fail("write", named);
 }
 
-/// A file of this process alone that is gone at the end, if it has not been renamed.
+/// A temporary file of this process: deleted at the end of its scope, unless it was renamed.
 class Draft {
  public:
   explicit Draft(const std::filesystem::path& path)

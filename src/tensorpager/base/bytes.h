@@ -41,7 +41,7 @@ constexpr Bytes operator""_TiB(unsigned long long n) { return Bytes(n << 40); }
 /// No limit. Below 2^63 so that sums of a few of them cannot wrap.
 inline constexpr Bytes kUnlimited{std::uint64_t{1} << 60};
 
-/// What a charged block is rounded up to under the stable binding: the page of the machine's memory.
+/// The page size of the machine: the stable binding rounds charged blocks up to it.
 inline constexpr Bytes kPage = 4_KiB;
 /// From this size on blocks are aligned to, and served by, huge pages.
 inline constexpr Bytes kHugePage = 2_MiB;
@@ -56,14 +56,14 @@ constexpr Bytes round_up(Bytes n, Bytes granule) {
 /// Throws InvalidArgument, naming the text and what would be accepted, on anything else and on zero.
 Bytes parse_size(std::string_view text, Bytes whole);
 
-/// For people: `1.50 GiB`, `12.0 KiB`, `17 B`.
+/// The size as messages show it: `1.50 GiB`, `12.0 KiB`, `17 B`.
 std::string format_bytes(Bytes n);
 
-/// The machine's RAM, less where a control group sets a lower limit.
+/// The machine's RAM, or the limit of a control group if that is lower.
 Bytes physical_memory();
 
-/// The lowest memory limit of this process's control groups (version 1 and 2) and all above them; kUnlimited where
-/// there is none. `root` is put before /proc and /sys.
+/// The lowest memory limit of this process's control groups (version 1 and 2) and all above them; kUnlimited if there
+/// is none. `root` is put before /proc and /sys.
 Bytes control_group_limit(const std::string& root);
 
 }  // namespace tensorpager::base

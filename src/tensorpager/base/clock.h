@@ -1,4 +1,4 @@
-// Time that only goes forward. For measuring: decisions are made in logical time, never from these.
+// A monotonic clock, for measuring only: decisions are made in logical time, never from these times.
 #pragma once
 
 #include <chrono>
@@ -9,7 +9,7 @@ inline double seconds_now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-/// Adds the seconds of its life to `total`, which must outlive it.
+/// Adds the seconds of its own lifetime to `total`, which must outlive it.
 class [[nodiscard]] Stopwatch {
  public:
   explicit Stopwatch(double& total) : total_(total), begin_(seconds_now()) {}

@@ -1,6 +1,6 @@
-// What a session is told. Each field is read from an environment variable, which child processes inherit; options.h has
-// the table. The texts are read in the process whose session begins, so a launcher's `40%` is a share of what each rank
-// sees.
+// The settings of a session. Each field is read from an environment variable, which child processes inherit; options.h
+// has the table. The texts are read in the process whose session begins, so a launcher's `40%` is a share of the memory
+// that each rank sees.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +13,11 @@
 
 namespace tensorpager::base {
 
-/// R3: blocks below this size are charged but never evicted; they hold metadata that C++ code reads without an op (RNG
-/// state, batch sizes), and evicting them gains nothing. FACTS measured the cures at 4 KiB and 5056 B.
+/// Blocks below this size are charged but never evicted (Note [R3 small blocks] in docs/notes.md): they hold metadata
+/// that C++ code reads without an op (RNG state, batch sizes), and evicting them gains nothing.
 inline constexpr Bytes kMinPagedBytes = 16_KiB;
 
-/// How a block that comes back is put under its storage: where it was, or anywhere in one arena.
+/// Where a block is put when it is paged in: at its old address, or anywhere in one arena.
 enum class BindingKind : std::uint8_t { kStable, kRebinding };
 
 enum class TraceDevice : std::uint8_t { kHost, kCuda };
@@ -26,29 +26,29 @@ struct Config {
   Bytes budget = kUnlimited;      // hard limit on charged bytes
   std::uint64_t local_ranks = 1;  // ranks on this machine; a budget of N% is divided by it
   std::string spill;              // a directory, or `ram`; empty: the temporary directory
-  LinkRates link;                 // the tier is no faster than this
+  LinkRates link;                 // limits the rates of the tier
   BindingKind binding = BindingKind::kStable;
   std::string stats;                  // file that gets the statistics at exit; empty: none
   bool quiet = false;                 // no lines on standard error but errors
   std::optional<std::uint64_t> fuzz;  // seed of random evictions at every op boundary
   std::uint64_t fuzz_evictions = 2;   // tries at each boundary
-  std::uint64_t witness_ops = 0;      // ops between two questions to the kernel about our resident size; 0: none
-  bool plans = true;                  // false: nothing moves before its use
-  bool plan_sync = false;             // the program waits while it is planned, so that runs are reproducible
+  std::uint64_t witness_ops = 0;      // ops between two checks of our resident size with the kernel's count; 0: none
+  bool plans = true;                  // false: no plans, blocks move on demand only
+  bool plan_sync = false;             // the program waits while plans are made, so that runs are reproducible
   std::string plan;                   // plan files to follow, separated by `:`; their budget applies if none is set
   std::string plan_cache;             // directory that plans are kept in and taken from; empty: none
   TraceDevice trace_device = TraceDevice::kHost;
-  /// Smaller storages are no storages of a trace, but part of its slab. Host only. As they are paged by default, all in
-  /// a dry run.
+  /// Smaller storages are not listed in a trace but counted in its slab. For host traces only. By default the smallest
+  /// size that is paged; in a dry run all storages are listed.
   Bytes trace_smallest = kMinPagedBytes;
-  /// Kernels on large tensors are skipped, and memory costs nothing before it is touched. The program ends once a step
-  /// of it has repeated.
+  /// Kernels on large tensors are skipped, and memory costs nothing before it is touched. The program is ended once one
+  /// of its steps has repeated.
   bool dry = false;
-  bool dry_to_end = false;  // a dry run goes on to the program's own end
+  bool dry_to_end = false;  // a dry run continues to the program's own end
   bool curve = false;       // keep the curve of live and charged bytes over ops
-  std::string trace;        // file that gets the trace of a window at exit; empty: nothing is recorded
-  /// Which class of windows is written: the first makes up most of the run, 0 (`step`) is that of training steps. 1 by
-  /// default, and 0 in a dry run, in which times say nothing.
+  std::string trace;        // file that gets the trace of a window at exit; empty: no trace is written
+  /// The class of windows that is written: 1 makes up most of the run, 0 (`step`) is that of training steps. 1 by
+  /// default, and 0 in a dry run, where times mean nothing.
   std::uint64_t trace_class = 1;
 };
 

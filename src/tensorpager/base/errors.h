@@ -1,5 +1,5 @@
-// The four kinds of failure, each with its form: the caller's mistake (InvalidArgument), the environment (IoError), an
-// op that no eviction can make fit (OverBudget), and our own bug (TENSORPAGER_CHECK).
+// The four kinds of failure: the caller's mistake (InvalidArgument), the environment (IoError), an op that does not fit
+// whatever is evicted (OverBudget), and a bug of ours (TENSORPAGER_CHECK).
 #pragma once
 
 #include <stdexcept>
@@ -9,16 +9,16 @@
 
 namespace tensorpager::base {
 
-/// A bad option or a bad file. The text says what, where and what to try; it is one line.
+/// A bad option or a bad file. The text says what is wrong, where, and what to try, in one line.
 class InvalidArgument : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-/// A call to the operating system that failed: which call, on what, how many bytes, errno and its text.
+/// A failed call to the operating system: its name, its object, how many bytes, errno and its text.
 class IoError : public std::runtime_error {
  public:
-  /// `place` reads on from "bytes to": "the spill file in /tmp". No count is shown where `bytes` is 0; `advice` says
+  /// `place` continues the text "bytes to": "the spill file in /tmp". No count is shown if `bytes` is 0. `advice` says
   /// what to try.
   IoError(const std::string& call, const std::string& place, Bytes bytes, int error_number,
           const std::string& advice = "");
@@ -28,13 +28,13 @@ class IoError : public std::runtime_error {
   int error_number_;
 };
 
-/// What is pinned together with what is asked for does not fit, whatever is evicted; or it does, but not in one piece.
-/// Raised before any contents changed: the caller may free memory and go on.
+/// The pinned bytes and the request do not fit together, whatever is evicted; or they do, but not in one piece. Thrown
+/// before any contents changed: the caller may free memory and go on.
 class OverBudget : public std::runtime_error {
  public:
-  /// `largest_place`: the largest piece that eviction could free, where blocks share one arena.
+  /// `largest_place`: the largest contiguous range that eviction could free, if blocks share one arena.
   OverBudget(Bytes asked, Bytes pinned, Bytes budget, Bytes largest_place = kUnlimited);
-  Bytes asked() const { return asked_; }    // bytes that were wanted now
+  Bytes asked() const { return asked_; }    // bytes of the request
   Bytes pinned() const { return pinned_; }  // bytes that cannot be evicted now
   Bytes budget() const { return budget_; }  // the limit
 
@@ -44,7 +44,7 @@ class OverBudget : public std::runtime_error {
   Bytes budget_;
 };
 
-/// Prints the claim and where it was made, then aborts: the state can no longer be trusted.
+/// Prints the claim and its source line, then aborts: the state can no longer be trusted.
 [[noreturn]] void fail_check(const char* claim, const char* file, int line);
 
 }  // namespace tensorpager::base
@@ -56,7 +56,7 @@ class OverBudget : public std::runtime_error {
       ::tensorpager::base::fail_check(#claim, __FILE__, __LINE__); \
   } while (false)
 
-/// On where TENSORPAGER_DEBUG_CHECKS is defined (not tied to NDEBUG, which torch's headers need); for hot paths.
+/// On if TENSORPAGER_DEBUG_CHECKS is defined (not tied to NDEBUG, which torch's headers need); for hot paths.
 #ifdef TENSORPAGER_DEBUG_CHECKS
 #define TENSORPAGER_DCHECK(claim) TENSORPAGER_CHECK(claim)
 #else

@@ -1,9 +1,9 @@
-// What happens in a running session, told to whoever records it: ops with the blocks that they touch, births and deaths
-// of blocks, hints of the program. The session's parts call it where one is set, and test one pointer where none is.
+// The interface through which a running session reports its events to a recorder: ops with the blocks that they touch,
+// births and deaths of blocks, hints of the program. Without a recorder, the parts of a session only test one pointer.
 //
-// Blocks are known by numbers, given in the order of their births; none is used twice. Calls come from any thread, with
-// no lock of the caller's held except where blocks are announced, and must not fail: a sink that runs out of memory
-// ends the process.
+// Blocks are identified by numbers, given in the order of their births and never reused. Calls come from any thread.
+// The caller holds no lock, except where blocks are announced. Calls must not fail: a sink that runs out of memory ends
+// the process.
 #pragma once
 
 #include <chrono>
@@ -15,10 +15,10 @@
 
 namespace tensorpager::base {
 
-/// What the arithmetic of an op is done in; machines differ in their speed at each.
+/// The precision of an op's arithmetic; a machine has a speed for each.
 enum class Precision : std::uint8_t { kFloat32, kBfloat16, kFloat16, kFloat64 };
 
-/// The name of what makes a block outside any op.
+/// The maker of blocks that are born outside any op.
 inline constexpr std::string_view kOutside = "outside";
 
 struct OpFacts {
@@ -26,10 +26,10 @@ struct OpFacts {
   bool random = false;      // draws from a generator
   bool list = false;        // works on lists of tensors (foreach, fused)
   bool backward = false;    // called by the autograd engine
-  std::uint64_t flops = 0;  // 0 where no formula is known
-  Bytes moved = {};  // bytes of its tensor arguments, twice what is updated in place; what it makes is not among them
+  std::uint64_t flops = 0;  // 0 if no formula is known
+  Bytes moved = {};         // bytes of its tensor arguments, twice if updated in place; its results are not included
   Precision precision = Precision::kFloat32;
-  std::chrono::nanoseconds before{0};  // that its thread took since its last op ended, but for paging
+  std::chrono::nanoseconds before{0};  // time of its thread since the thread's last op ended, without paging
 };
 
 struct Touch {
@@ -47,21 +47,21 @@ enum class Hint : std::uint8_t { kOptimizerBegins, kOptimizerEnds, kStepEnds };
 
 class EventSink {
  public:
-  /// An op under way: what `op_begins` returned. 0 is none.
+  /// The op in progress that `op_begins` returned; 0 for none.
   using Ticket = std::uint64_t;
 
   virtual ~EventSink() = default;
 
   virtual Ticket op_begins(const OpFacts& facts, std::span<const Touch> touched) noexcept = 0;
-  /// An op that the kernel of this one calls touches these.
+  /// The kernel of this op calls another op, which touches these blocks.
   virtual void op_touches(Ticket op, std::span<const Touch> touched) noexcept = 0;
-  /// `took`: time in the kernel, but for paging.
+  /// `took`: time in the kernel, without paging.
   virtual void op_ends(Ticket op, std::chrono::nanoseconds took) noexcept = 0;
 
-  /// By the op of this ticket, or outside any.
+  /// `op`: the op that makes the block; 0 outside any op.
   virtual void block_born(Ticket op, const NewBlock& block) noexcept = 0;
   virtual void block_died(Ticket op, std::uint64_t number) noexcept = 0;
-  /// What storages too small to be paged take together from now on, in charged bytes.
+  /// The charged bytes of all storages that are too small to be paged, from now on.
   virtual void slab_grew(Bytes slab) noexcept = 0;
 
   virtual void hint(Hint hint) noexcept = 0;

@@ -22,8 +22,8 @@ std::optional<std::uint64_t> Extents::take(Bytes size, Bytes alignment) {
   const Bytes rounded = round_up(size, granule_);
   const std::uint64_t length = rounded.count();
 
-  // Under an alignment above the granule a gap may be long enough and yet not fit; gaps longer by the alignment always
-  // do.
+  // If the alignment is above the granule, a gap may be long enough and still not fit; a gap that is longer by the
+  // alignment always fits.
   for (auto candidate = by_size_.lower_bound({length, 0}); candidate != by_size_.end(); ++candidate) {
     const auto [gap_size, gap] = *candidate;
     const std::uint64_t offset = align_up(gap, alignment);
@@ -35,7 +35,7 @@ std::optional<std::uint64_t> Extents::take(Bytes size, Bytes alignment) {
     return offset;
   }
 
-  // The line grows; what alignment skips becomes a gap.
+  // Grows the used part; the bytes that alignment skips become a gap.
   const std::uint64_t offset = align_up(top_, alignment);
   if (Bytes(offset + length) > limit_) return std::nullopt;
   insert_gap(top_, offset - top_);

@@ -1,6 +1,5 @@
-// Free space in a line of bytes: a spill file, a range of addresses. Best fit, lowest address among equals, with the
-// neighbours of what is given back joined to it. It knows numbers only; who owns the bytes is the caller's business.
-// Not thread-safe.
+// Free space in a line of bytes: a spill file, a range of addresses. Best fit, lowest address among equals; freed
+// ranges are merged with free neighbours. It handles numbers only, not the bytes. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -18,12 +17,12 @@ class Extents {
   /// Space [0, limit). `granule` is a power of two; every size and offset is a multiple of it.
   Extents(Bytes limit, Bytes granule);
 
-  /// The offset of `size` bytes (rounded up to the granule), aligned to `alignment` (a power of two, at least the
-  /// granule); nothing where no gap is large enough. Grows the used part only when no earlier gap fits.
+  /// Returns the offset of `size` bytes (rounded up to the granule), aligned to `alignment` (a power of two, at least
+  /// the granule), or nullopt if no gap is large enough. Grows the used part only if no gap fits.
   std::optional<std::uint64_t> take(Bytes size, Bytes alignment);
   std::optional<std::uint64_t> take(Bytes size) { return take(size, granule_); }
 
-  /// Gives back [offset, offset + size). Giving back what is free is a bug and fails a check.
+  /// Frees [offset, offset + size). Freeing a range that is free already fails a check.
   void give_back(std::uint64_t offset, Bytes size);
 
   Bytes taken() const { return taken_; }                  // bytes in use now

@@ -1,4 +1,4 @@
-// A vector of small plain values whose first N live inside it: frames are made on every op and must not allocate.
+// A vector of small plain values that stores the first N inline: frames are made at every op and must not allocate.
 #pragma once
 
 #include <cstddef>

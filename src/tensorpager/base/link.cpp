@@ -12,7 +12,7 @@ LinkRates parse_link(std::string_view text) {
                            "' is not how fast bytes may move; write 2GB/s, or 2GB/s/4GB/s for out and in");
   };
   std::vector<Bytes> rates;
-  bool has_unit = true;  // of the rate before
+  bool has_unit = true;  // whether the rate before has a unit
   for (std::size_t begin = 0; begin <= text.size();) {
     const std::size_t end = std::min(text.find('/', begin), text.size());
     const std::string_view word = text.substr(begin, end - begin);
@@ -21,7 +21,7 @@ LinkRates parse_link(std::string_view text) {
       has_unit = true;
       continue;
     }
-    if (word.ends_with('%')) throw fail();  // of what?
+    if (word.ends_with('%')) throw fail();  // a share has no meaning here
     try {
       rates.push_back(parse_size(word, kUnlimited));
     } catch (const InvalidArgument&) {

@@ -1,4 +1,4 @@
-// How fast bytes may move, where a tier emulates another machine's link: `--link 2GB/s`.
+// Limits on the rates of a tier, to emulate another machine's link: `--link 2GB/s`.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace tensorpager::base {
 
-/// Bytes per second; kUnlimited where nothing slows the tier down.
+/// Bytes per second; kUnlimited if the tier is not slowed down.
 struct LinkRates {
   Bytes out = kUnlimited;
   Bytes in = kUnlimited;
@@ -17,11 +17,11 @@ struct LinkRates {
   friend bool operator==(const LinkRates&, const LinkRates&) = default;
 };
 
-/// Reads `2GB/s`, both ways, or `2GB/s/4GB/s`, page-outs and then page-ins; `/s` may be left out. Throws
-/// InvalidArgument, naming the text.
+/// Reads `2GB/s`, for both directions, or `2GB/s/4GB/s`, for page-outs and page-ins; `/s` may be left out. Throws
+/// InvalidArgument with the text.
 LinkRates parse_link(std::string_view text);
 
-/// As it is read; for people.
+/// The text that parse_link reads, for messages.
 std::string format_link(const LinkRates& link);
 
 }  // namespace tensorpager::base

@@ -12,7 +12,7 @@ std::uint64_t name_hash(std::string_view name) {
 
 void OpSignature::add(Bytes size) {
   if (size < kMinPagedBytes) return;
-  // A sum, so that the order does not matter; mixed, so that it is not the sum of the sizes.
+  // The mixed sizes are added, so that their order does not matter; unmixed, different sizes could have the same sum.
   std::uint64_t mixed = size.count() * 0x9E3779B97F4A7C15;
   mixed = (mixed ^ (mixed >> 32)) * 0xD6E8FEB86659FD93;
   sizes += mixed ^ (mixed >> 32);

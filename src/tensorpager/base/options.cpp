@@ -66,7 +66,7 @@ constexpr std::uint8_t kRunAndPrograms = Taker::kRun | Taker::kPython | Taker::k
 constexpr std::uint8_t kAll = kRunAndPrograms | Taker::kTrace;
 
 constexpr Option kOptions[] = {
-    // Read before the budget, which is divided by it. torchrun sets it in its ranks, but not in its own process.
+    // Must precede the budget, which is divided by it. torchrun sets it in its ranks, but not in its own process.
     {.variable = "LOCAL_WORLD_SIZE",
      .value = "N",
      .help = "Number of ranks on this machine, as torchrun sets it: a budget in percent is divided by it",
@@ -185,7 +185,7 @@ constexpr Option kOptions[] = {
      .help = "Skip the kernels of large tensors, which then cost neither time nor memory, and end the program once a "
              "step has repeated: a model larger than this machine is traced in seconds",
      .read = &read_dry},
-    // The next three are read after it, since it changes their defaults.
+    // The next three must follow it, since it changes their defaults.
     {.variable = "TENSORPAGER_DRY_TO_END",
      .value = "1",
      .kind = ValueKind::kSwitch,

@@ -15,16 +15,16 @@
 
 namespace tensorpager::base {
 
-/// What the command line and Python make of a value before it becomes the variable's text.
+/// How the command line and Python turn a value into the variable's text.
 enum class ValueKind : std::uint8_t {
-  kText,            // it is the text
+  kText,            // unchanged
   kSwitch,          // 1 or 0; on the command line an option without a value
   kPath,            // made absolute on the command line, since programs may change their directory
   kPaths,           // the same, for several paths with colons between them
   kDirectoryOrRam,  // the same, except for the word `ram`
 };
 
-/// Who takes an option under its name. The variable is read in any case.
+/// Which interfaces offer an option by name. Its variable is always read.
 enum class Taker : std::uint8_t {
   kRun = 1,     // tensorpager run
   kTrace = 2,   // tensorpager trace
@@ -33,7 +33,7 @@ enum class Taker : std::uint8_t {
 };
 
 struct Option {
-  const char* name = "";      // on the command line: `--budget`, `-o,--output`; empty: there is only the variable
+  const char* name = "";      // on the command line: `--budget`, `-o,--output`; empty: variable only
   const char* variable = "";  // TENSORPAGER_BUDGET
   const char* value = "";     // what the help calls the value: SIZE; of a switch, what turns it on
   ValueKind kind = ValueKind::kText;
@@ -53,8 +53,8 @@ std::span<const Option> options();
 /// The row of `variable`, which must exist.
 const Option& option_of(std::string_view variable);
 
-/// What a program gave, by keyword, comes before the variables. Throws InvalidArgument as read_config does, and for a
-/// keyword that `taker` does not take.
+/// Reads the values that a program gave, by keyword, and the variables for the others. Throws InvalidArgument as
+/// read_config does, and for a keyword that `taker` does not have.
 Config read_config(const Environment& environment, Taker taker, const std::map<std::string, std::string>& given);
 
 }  // namespace tensorpager::base

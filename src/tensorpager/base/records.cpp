@@ -13,9 +13,9 @@
 namespace tensorpager::base {
 namespace {
 
-/// An op on a list of 50,000 storages still fits; a file without line ends does not fill the memory.
+/// Enough for an op on a list of 50,000 storages; bounds the memory for a file without line ends.
 constexpr std::size_t kMaxLine = std::size_t{1} << 20;
-/// Of a text in a message.
+/// How many characters of a text a message shows.
 constexpr std::size_t kMaxShown = 40;
 
 std::string shown(std::string_view text) {
@@ -44,7 +44,7 @@ bool RecordReader::read_line() {
   const auto count = static_cast<std::size_t>(in_.gcount());
   if (in_.fail() && count + 1 >= line_.size()) fail("line", "longer than " + std::to_string(kMaxLine - 2) + " bytes");
   if (in_.fail()) return false;
-  // gcount includes the line end, which the last line may lack.
+  // gcount includes the line end, which may be missing in the last line.
   std::string_view rest(line_.data(), in_.eof() ? count : count - 1);
   if (!rest.empty() && rest.front() == '#') return true;
   if (std::ranges::any_of(rest, is_control)) fail("line", "holds a control character");
@@ -163,7 +163,7 @@ void RecordReader::fail(std::string_view field, const std::string& what) const {
 void open_for_reading(std::ifstream& in, const std::string& path) {
   errno = 0;
   in.open(path);
-  // A directory opens, and fails at the first read.
+  // Opening a directory succeeds; its first read fails.
   if (!in || (in.peek() == std::ifstream::traits_type::eof() && !in.eof()) || in.bad())
     throw InvalidArgument(path + ": cannot be read (" + std::strerror(errno == 0 ? EIO : errno) + ")");
   in.clear();

@@ -1,8 +1,8 @@
-// Text files of records, one a line, as traces, plans and machines are kept. A record is words separated by one or more
-// spaces: its type, then plain words and `key=value` fields in any order. The first line is `KIND VERSION`, the last
-// `end`, so that a truncated file is noticed. Empty lines and lines that begin with # are skipped.
+// The format of trace, plan and machine files: text, one record a line. A record is words separated by spaces: its
+// type, then plain words and `key=value` fields in any order. The first line is `KIND VERSION`, the last `end`, to
+// notice truncation. Empty lines and lines with # at the begin are skipped.
 //
-// Reading is strict and takes memory in proportion to the file: every error is an InvalidArgument that reads
+// Reading is strict and takes memory in proportion to the file: every error is an InvalidArgument with the text
 // `FILE:LINE: FIELD: what is wrong`.
 #pragma once
 
@@ -19,27 +19,28 @@ class RecordReader {
   /// Reads the first line. `path` is for messages; `in` must outlive this.
   RecordReader(std::istream& in, std::string path, std::string_view kind, std::uint64_t version);
 
-  /// The next record; false at the record `end`. Throws where the file ends without one, or goes on after it.
+  /// Reads the next record. Returns false at the record `end`. Throws if the file ends without one or continues after
+  /// it.
   bool next();
   std::string_view type() const { return words_.front(); }
 
-  /// The next word that is no `key=value`; throws where there is none. `field` is its name in messages.
+  /// The next word that is not `key=value`; throws if there is none. `field` is its name in messages.
   std::string_view word(std::string_view field);
   std::uint64_t word_number(std::string_view field, std::uint64_t limit);
-  /// Whether the bare word `name` is there.
+  /// Whether the record has the bare word `name`.
   bool flag(std::string_view name);
 
   bool has(std::string_view key) const;
-  std::string_view text(std::string_view key);  // throws where the key is missing
+  std::string_view text(std::string_view key);  // throws if the key is missing
   /// A whole number below `limit`.
   std::uint64_t number(std::string_view key, std::uint64_t limit);
   std::uint64_t number_or(std::string_view key, std::uint64_t limit, std::uint64_t otherwise);
   /// A number above 0, as `12e9`.
   double positive(std::string_view key);
-  /// Whole numbers below `limit`, separated by commas; empty where the key is missing.
+  /// Whole numbers below `limit`, separated by commas; empty if the key is missing.
   std::vector<std::uint32_t> numbers(std::string_view key, std::uint64_t limit);
 
-  /// Throws where a word or field of this record was not asked for.
+  /// Throws if a word or field of this record was not read.
   void finish_record();
 
   [[noreturn]] void fail(std::string_view field, const std::string& what) const;
@@ -52,7 +53,7 @@ class RecordReader {
   std::string path_;
   std::uint64_t line_number_ = 0;
   std::vector<char> line_;
-  std::vector<std::string_view> words_;  // of the line; those used are emptied
+  std::vector<std::string_view> words_;  // of the line; emptied once read
 };
 
 /// Opens `path` for reading, or throws.

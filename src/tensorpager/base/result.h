@@ -1,4 +1,4 @@
-// What may be had or not, where not having it is an expected outcome and no mistake.
+// A value or an error, for failures that are expected outcomes and not mistakes.
 #pragma once
 
 #include <utility>
@@ -16,7 +16,7 @@ class [[nodiscard]] Result {
 
   explicit operator bool() const { return outcome_.index() == 0; }
 
-  /// The value; asking for one that is not there is our bug.
+  /// The value. Asking for it when there is none is a bug and fails a check.
   const T& value() const {
     TENSORPAGER_CHECK(outcome_.index() == 0);
     return *std::get_if<0>(&outcome_);

@@ -9,10 +9,10 @@
 
 namespace tensorpager::cli {
 
-/// The words after `--`, as they are: they belong to the program, and no parser of ours may touch them.
+/// The words after `--`, unchanged: they belong to the program, and no parser of ours may touch them.
 using Program = std::vector<std::string>;
 
-/// Nobody's mistake, and no: it does not fit, or a plan is not right. The text is one line.
+/// A negative answer that is nobody's mistake: a budget is too small, or a plan is not valid. The text is one line.
 class NotPossible : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -21,19 +21,19 @@ class NotPossible : public std::runtime_error {
 /// `run`: starts a program under a budget.
 void add_run_command(CLI::App& app, const Program& program);
 
-/// `estimate`: what a program needs on a card.
+/// `estimate`: the memory that a program needs on a card.
 void add_estimate_command(CLI::App& app, const Program& program);
 
 /// `trace`: records a program.
 void add_trace_command(CLI::App& app, const Program& program);
 
-/// `doctor`: what works on this machine.
+/// `doctor`: whether paging works on this machine.
 void add_doctor_command(CLI::App& app, const Program& program);
 
 /// `options`: the table of options, for the documentation.
 void add_options_command(CLI::App& app, const Program& program);
 
-/// `machine`: what plans are made for.
+/// `machine`: the machines that plans can be made for.
 void add_machine_command(CLI::App& app, const Program& program);
 
 /// Traces and plans: make, check, time, explain.

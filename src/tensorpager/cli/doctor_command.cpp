@@ -1,5 +1,5 @@
-// `tensorpager doctor`: what works here and what does not. Looks at the machine, then asks the Python that programs
-// would run with, which pages a few tensors for real.
+// `tensorpager doctor`: what works on this machine and what does not. It checks the machine, then runs the Python that
+// programs would run with, which pages a few tensors for real.
 #include <sys/utsname.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -27,7 +27,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr unsigned kPatience = 120;  // seconds for the Python to answer; torch can take long from a cold disk
+constexpr unsigned kPatience = 120;  // seconds for Python to answer; loading torch from a cold disk is slow
 
 struct DoctorOptions {
   std::string python, spill;
@@ -35,11 +35,11 @@ struct DoctorOptions {
 };
 
 struct Ended {
-  int status = 0;      // as waitpid gives it
-  std::string output;  // what it wrote on standard output
+  int status = 0;      // from waitpid
+  std::string output;  // its standard output
 };
 
-/// Runs a program with its standard error thrown away, and without a session of its own. Ends it after kPatience.
+/// Runs a program without a session, and discards its standard error. Kills it after kPatience.
 Ended ask(const std::vector<std::string>& command) {
   int ends[2];
   if (pipe(ends) != 0) throw base::IoError("pipe", "a pipe", base::Bytes(0), errno);
@@ -71,7 +71,7 @@ std::string text_of_status(int status) {
   return "ended by signal " + std::to_string(WTERMSIG(status));
 }
 
-/// All that the Python's lines say. What is no JSON is somebody else's: a program may print at its start.
+/// Merges the lines of Python's output. Skips lines that are not JSON: other code may print when Python starts.
 Json facts_of(const std::string& output) {
   Json facts = Json::object();
   for (std::size_t begin = 0, end; (end = output.find('\n', begin)) != std::string::npos; begin = end + 1) {
@@ -82,7 +82,7 @@ Json facts_of(const std::string& output) {
   return facts;
 }
 
-/// "what is so; what to try" as a finding.
+/// Makes a finding of a text "what is wrong; what to try".
 Finding not_possible(const std::string& name, const std::string& text) {
   const std::size_t split = text.rfind("; ");
   return {.name = name,
@@ -91,7 +91,7 @@ Finding not_possible(const std::string& name, const std::string& text) {
           .advice = split == std::string::npos ? "" : text.substr(split + 2)};
 }
 
-/// Up to three findings: the Python, its torch, and the trial; the first that is not possible ends them.
+/// Returns up to three findings: Python, its torch, and the trial. Stops after one that is not possible.
 std::vector<Finding> check_python(const std::string& python, const Ended& ended, const Json& facts) {
   constexpr const char* kOther = "activate the program's virtual environment, or name its Python with --python";
   std::vector<Finding> findings;

@@ -16,7 +16,7 @@ namespace {
 constexpr unsigned kMostDevices = 8;
 constexpr base::Bytes kAmple{std::uint64_t{1} << 40};
 
-/// `2xh100-80g`: 2 and h100-80g.
+/// The parts of `2xh100-80g`: 2 and h100-80g.
 struct Cards {
   unsigned number = 1;
   std::string machine;

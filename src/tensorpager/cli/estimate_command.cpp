@@ -1,5 +1,5 @@
-// `tensorpager estimate`: what a program needs on a card that nobody has here: a dry run of it, what torch's own
-// allocator does in it, and what less memory would cost.
+// `tensorpager estimate`: what a program needs on a card that this machine does not have. It runs the program dry,
+// reads what torch's own allocator did, and simulates what less memory would cost.
 #include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -35,7 +35,7 @@ struct EstimateOptions {
   bool json = false, verbose = false;
 };
 
-/// A directory of its own, gone at the end.
+/// A temporary directory, removed at the end of its scope.
 class Scratch {
  public:
   Scratch() {
@@ -61,7 +61,7 @@ void send_output_to(const files::path& log) {
     throw base::IoError("open", log.string(), base::Bytes(0), errno);
 }
 
-/// The last lines that a program wrote.
+/// The last lines of a program's output.
 std::string tail_of(const files::path& log) {
   constexpr std::size_t kLines = 6;
   std::ifstream in(log);
@@ -73,7 +73,7 @@ std::string tail_of(const files::path& log) {
   return text;
 }
 
-/// Runs the program dry. Throws NotPossible with its last lines where it left no trace.
+/// Runs the program dry. Throws NotPossible with its last lines if it wrote no trace.
 void run_dry(const EstimateOptions& options, const Program& program, const files::path& trace, const files::path& stats,
              const files::path& log) {
   const Settings settings{{"TENSORPAGER_BUDGET", "unlimited"},   {"TENSORPAGER_EMULATE", options.card},

@@ -1,4 +1,4 @@
-// An estimate, for people and for programs, on standard output.
+// Prints an estimate on standard output, as text or as JSON.
 #pragma once
 
 #include <string>
@@ -7,9 +7,9 @@
 
 namespace tensorpager::cli {
 
-/// One screen.
+/// Prints text of one screen.
 void print_estimate(const std::string& card, const fit::Estimate& found);
-/// One JSON object.
+/// Prints one JSON object.
 void print_estimate_json(const std::string& card, const fit::Estimate& found);
 
 }  // namespace tensorpager::cli

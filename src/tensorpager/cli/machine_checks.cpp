@@ -51,7 +51,7 @@ Bytes memory_figure(const std::string& root, std::string_view name) {
   return Bytes(kib << 10);
 }
 
-/// Files that no name ever leads to; without them a name is there for the moment between two calls.
+/// Whether the file system has files without a name (O_TMPFILE); on others the spill file has a name between two calls.
 bool has_nameless_files(const std::string& directory) {
   const int file = open(directory.c_str(), O_TMPFILE | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
   if (file >= 0) close(file);

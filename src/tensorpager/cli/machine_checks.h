@@ -1,5 +1,5 @@
-// What of this machine decides whether and how well paging works: one finding for each thing, with what to try. Reads
-// limits and makes a spill file for real; changes nothing. Needs no torch and no Python.
+// Checks whether and how well paging works on this machine. Each finding says what to try. It reads limits and really
+// makes a spill file, but changes nothing. Needs no torch and no Python.
 #pragma once
 
 #include <cstdint>
@@ -13,30 +13,30 @@ namespace tensorpager::cli {
 
 enum class Verdict { kOk, kWarning, kNotPossible };
 
-/// For people and as JSON: "ok", "warning", "not possible".
+/// The text in messages and JSON: "ok", "warning", "not possible".
 const char* to_string(Verdict verdict);
 
 struct Finding {
   std::string name = {};  // one word
   Verdict verdict = Verdict::kOk;
-  std::string found = {};   // what is so here, with its unit
-  std::string advice = {};  // what to try; empty where all is well
+  std::string found = {};   // the state found, with its unit
+  std::string advice = {};  // what to try; empty if nothing is wrong
 };
 
 /// `release` and `machine` as uname gives them.
 Finding check_kernel(std::string_view release, std::string_view machine);
-/// RAM, and the lowest limit of a control group. `root` is put before /proc and /sys, here and below.
+/// Checks RAM and the lowest limit of a control group. `root` is put before /proc and /sys, here and below.
 Finding check_memory(const std::string& root);
-/// Reserves the addresses that a session would.
+/// Reserves as much address space as a session.
 Finding check_addresses();
 Finding check_data_limit();
-/// `in_use`: mappings of a Python with torch and a session; 0: not known.
+/// `in_use`: mappings of a Python process with torch and a session; 0 if unknown.
 Finding check_mappings(const std::string& root, std::uint64_t in_use);
 Finding check_huge_pages(const std::string& root);
 Finding check_locked_memory();
-/// `where` as in --spill: a directory or `ram`.
+/// `where`: a directory or `ram`, as in --spill.
 Finding check_spill(const std::string& where);
-/// `by_torch`: how many torch can use.
+/// `by_torch`: how many GPUs torch can use.
 Finding check_gpus(const std::string& root, std::uint64_t by_torch);
 
 }  // namespace tensorpager::cli

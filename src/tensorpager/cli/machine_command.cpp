@@ -1,4 +1,4 @@
-// `tensorpager machine`: the machines that plans can be made for, or this one, measured.
+// `tensorpager machine`: lists the machines that plans can be made for, or measures this one.
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -20,7 +20,7 @@ namespace {
 
 struct MachineOptions {
   std::string name, output, spill;
-  std::vector<std::string> scale;  // traces: of another machine, and of this one
+  std::vector<std::string> scale;  // two traces: of another machine, and of this one
   bool measure = false;
 };
 

@@ -17,20 +17,20 @@ using base::Bytes;
 using base::operator""_KiB;
 using base::operator""_MiB;
 
-/// What is paged lies between the smallest paged size and a large layer; beyond that rates are flat.
+/// From the smallest paged size to that of a large layer; beyond, rates do not change.
 constexpr Bytes kSizes[] = {16_KiB, 64_KiB, 256_KiB, 1_MiB, 4_MiB, 16_MiB};
-constexpr std::size_t kSlots = 4;    // written in turn: a drive's cache does not see one place again and again
+constexpr std::size_t kSlots = 4;    // written in turn, so that a drive's cache does not help
 constexpr double kSeconds = 0.15;    // for each size and direction
 constexpr std::size_t kLeast = 5;    // transfers, however slow
 constexpr std::size_t kMost = 200;   // transfers, however fast
-constexpr double kLeastShare = 0.1;  // of a transfer's time that is not latency
+constexpr double kLeastShare = 0.1;  // of the time of a transfer: at least this much is not latency
 
 class PageBuffer {
  public:
   explicit PageBuffer(Bytes size)
       : bytes_(size.count()),
         data_(static_cast<std::byte*>(::operator new(size.count(), std::align_val_t(base::kPage.count())))) {
-    std::minstd_rand random(1);  // a compressing drive must not gain
+    std::minstd_rand random(1);  // so that a drive that compresses has no advantage
     for (std::size_t at = 0; at + sizeof(std::uint32_t) <= bytes_; at += sizeof(std::uint32_t)) {
       const auto word = static_cast<std::uint32_t>(random());
       std::memcpy(data_ + at, &word, sizeof word);
@@ -62,7 +62,7 @@ double seconds_of(Run&& run) {
   return all[all.size() / 2];
 }
 
-/// A transfer's time is taken for latency and bytes over the rate of its size, as Link::time_of adds them up.
+/// Splits the time of a transfer into latency and bytes over the rate of its size, as Link::time_of adds them.
 template <typename Transfer>
 machine::Link link_of(Transfer&& transfer) {
   const double latency = seconds_of([&](std::size_t i) { transfer(i, base::kPage); });

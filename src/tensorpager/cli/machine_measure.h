@@ -1,4 +1,4 @@
-// This machine as plans need it: its links, timed through the engine that a session would use.
+// Measures the links of this machine for plans, through the engine that a session would use.
 #pragma once
 
 #include <string>
@@ -8,12 +8,12 @@
 namespace tensorpager::cli {
 
 struct Measured {
-  machine::Machine machine;  // op times are taken as recorded: a trace of this machine needs no rates of ops
+  machine::Machine machine;  // without rates of ops: a trace of this machine has measured op times
   std::string tier;          // "file in /tmp", "RAM"
-  double copy_rate;          // bytes per second from memory to memory, for comparison
+  double copy_rate;          // bytes per second of a copy in memory, for comparison
 };
 
-/// Pages out and in, for a few seconds, up to 64 MiB at a time. `spill` is a directory, or `ram`. Throws IoError.
+/// Pages out and in for a few seconds, up to 64 MiB at a time. `spill` is a directory, or `ram`. Throws IoError.
 Measured measure_machine(const std::string& spill);
 
 }  // namespace tensorpager::cli

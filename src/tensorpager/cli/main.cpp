@@ -39,7 +39,7 @@ int main(int argc, char** argv) {
     app.parse(static_cast<int>(separator - argv), argv);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) return app.exit(error);
-    if (error.get_name() == "RuntimeError") return error.get_exit_code();  // a verb that has said what there is to say
+    if (error.get_name() == "RuntimeError") return error.get_exit_code();  // the verb has printed its message already
     std::fprintf(stderr, "tensorpager: %s; see `tensorpager --help`\n", error.what());
     return kWrongUsage;
   } catch (const tensorpager::base::InvalidArgument& error) {

@@ -39,7 +39,7 @@ std::string as_option(const Option& option) {
 /// `TENSORPAGER_PLAN=FILE`.
 std::string as_variable(const Option& option) { return code(std::string(option.variable) + "=" + option.value); }
 
-/// `plan`, where programs take it.
+/// The name of the parameter in Python and C++, if there is one.
 std::string as_keyword(const Option& option) {
   const bool in_python = option.is_taken_by(Taker::kPython), in_cpp = option.is_taken_by(Taker::kCpp);
   if (!in_python && !in_cpp) return "";

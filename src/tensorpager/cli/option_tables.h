@@ -6,15 +6,15 @@
 
 namespace tensorpager::cli {
 
-/// The names of the tables: `run`, `trace` (what `run` does not take), `variables` (without an option), `tests`. Each
-/// row of base/options.h is in one of them.
+/// The names of the tables: `run`, `trace` (options that `run` does not have), `variables` (without an option),
+/// `tests`. Each row of base/options.h is in one of them.
 std::vector<std::string> option_table_names();
 
 /// Throws InvalidArgument if there is no such table.
 std::string option_table(const std::string& name);
 
-/// `document` with what stands between `<!-- options: NAME -->` and `<!-- /options -->` replaced by that table. Throws
-/// InvalidArgument for a name that is none or a beginning without an end.
+/// Returns `document` with the text between `<!-- options: NAME -->` and `<!-- /options -->` replaced by that table.
+/// Throws InvalidArgument for an unknown name, or a beginning without an end.
 std::string with_option_tables(const std::string& document);
 
 }  // namespace tensorpager::cli

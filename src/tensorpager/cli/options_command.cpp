@@ -1,4 +1,4 @@
-// `tensorpager options`: the table of options for docs/reference.md. Not listed among the verbs: for developers.
+// `tensorpager options`: the table of options for docs/reference.md. A verb for developers, not listed.
 #include <cstdio>
 #include <fstream>
 #include <iterator>

@@ -1,4 +1,4 @@
-// `tensorpager plan`: from a trace to a plan file, or from traces of several classes to plans with one boundary table.
+// `tensorpager plan`: makes a plan file from a trace, or plans with one boundary table from traces of several classes.
 #include <cstdio>
 #include <memory>
 #include <utility>
@@ -46,7 +46,7 @@ void plan_all(const PlanOptions& options) {
   std::vector<trace::Trace> traces;
   traces.reserve(files.size());
   for (const auto& [path, output] : files) traces.push_back(trace::read_trace_file(path));
-  // One program has one budget: percent are of the first trace's need.
+  // One program has one budget: a percentage refers to the first trace's need.
   const base::Bytes budget = read_budget(options.planning.budget, plan::Liveness(traces.front()));
   std::vector<planning::Problem> problems;
   for (std::size_t i = 0; i < traces.size(); ++i) {

@@ -1,4 +1,4 @@
-// What the verbs about plans have in common: options, reading, and the figures of a plan.
+// The common parts of the verbs about plans: options, reading files, and the figures of a plan.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -16,18 +16,18 @@ struct PlanningOptions {
   std::string planner = "pages";
   double reserve = 2;         // percent
   double link_share = 75;     // percent
-  std::string boundary = {};  // file of a table; empty: none
+  std::string boundary = {};  // file of a boundary table; empty: none
 };
 
-/// The trace, --budget, --machine, --planner, --reserve and --link-share.
+/// Adds the trace, --budget, --machine, --planner, --reserve and --link-share.
 void add_planning_options(CLI::App& verb, PlanningOptions& options);
 void add_machine_option(CLI::App& verb, std::string& machine);
 
-/// Of a trace's need, where it is in percent. Throws InvalidArgument.
+/// A percentage refers to the trace's need. Throws InvalidArgument.
 base::Bytes read_budget(const std::string& text, const plan::Liveness& liveness);
 planning::Options read_planning(const PlanningOptions& options);
 
-/// Reads what the options name, and plans. `%` in a budget is of the trace's need.
+/// Reads the files that the options name, and makes a plan. `%` in a budget refers to the trace's need.
 class Planning {
  public:
   explicit Planning(const PlanningOptions& options);
@@ -38,7 +38,7 @@ class Planning {
   const base::Result<plan::Plan, planning::Infeasible>& result() const { return result_; }
   base::Bytes budget() const { return budget_; }
 
-  /// Throws NotPossible, with how many bytes are missing and where.
+  /// Throws NotPossible if there is no plan: how many bytes are missing, and at which op.
   void require_plan() const;
 
  private:
@@ -52,30 +52,30 @@ class Planning {
   std::string path_;
 };
 
-/// Throws NotPossible: by how many bytes `path` does not fit, and where.
+/// Throws NotPossible: by how many bytes `path` does not fit, and at which op.
 [[noreturn]] void fail_to_fit(const std::string& path, const trace::Trace& trace, base::Bytes budget,
                               const planning::Infeasible& why);
 
-/// Throws NotPossible with the first violation, where the plan is not right for the trace.
+/// Throws NotPossible with the first violation, if the plan is not valid for the trace.
 void require_valid(const trace::Trace& trace, const plan::Plan& plan, const std::string& path);
 
-/// What `simulate` says of a plan that fits.
+/// The figures that `simulate` prints for a plan.
 struct Figures {
   Figures(const trace::Trace& trace, const plan::Liveness& liveness, const plan::Plan& plan,
           const machine::Machine& machine, const sim::Outcome& outcome);
 
   double step_seconds;
-  double overhead;              // step over compute, less 1
-  double lower_bound_overhead;  // the same of the bound
+  double overhead;              // step over compute, minus 1
+  double lower_bound_overhead;  // the same for the lower bound
   double stall_seconds;
   base::Bytes page_out;
   base::Bytes page_in;
   base::Bytes peak;
-  double placement_waste;  // top of the planned blocks and slab over the peak, less 1
-  double caching_waste;    // the same of what torch's caching allocator would reserve for these blocks
+  double placement_waste;  // top of the planned blocks and slab over the peak, minus 1
+  double caching_waste;    // the same for what torch's caching allocator would reserve for these blocks
 };
 
-/// One line for people.
+/// The figures as one line of text.
 std::string describe(const Figures& figures);
 
 }  // namespace tensorpager::cli

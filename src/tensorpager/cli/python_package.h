@@ -1,11 +1,11 @@
-// Where the Python part lies, seen from where this program is installed.
+// Finds the Python package, relative to where this program is installed.
 #pragma once
 
 #include <filesystem>
 
 namespace tensorpager::cli {
 
-/// The directory `tensorpager` in site-packages. Throws InvalidArgument where it is missing.
+/// Returns the directory `tensorpager` in site-packages. Throws InvalidArgument if it is missing.
 std::filesystem::path python_package();
 
 }  // namespace tensorpager::cli

@@ -1,4 +1,4 @@
-// `tensorpager report`: a plan explained.
+// `tensorpager report`: explains a plan.
 #include <cstdio>
 #include <memory>
 

@@ -1,4 +1,4 @@
-// `tensorpager run`: a program under a budget.
+// `tensorpager run`: runs a program under a budget.
 #include <memory>
 
 #include "tensorpager/base/errors.h"

@@ -1,4 +1,4 @@
-// `tensorpager simulate`: what a plan, or a planner's answer, costs on a machine.
+// `tensorpager simulate`: what a plan, from a file or from a planner, costs on a machine.
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>

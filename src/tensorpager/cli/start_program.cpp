@@ -24,7 +24,7 @@ namespace {
 
 void export_text(const char* variable, const std::string& text) { setenv(variable, text.c_str(), 1); }
 
-/// Behind what the environment has preloaded already.
+/// Appends the preload library to LD_PRELOAD.
 void preload(bool quiet) {
   const std::string library = python_package() / "lib" / "libtensorpager_preload.so";
   if (!std::filesystem::exists(library))
@@ -38,13 +38,13 @@ void preload(bool quiet) {
     return;
   }
   add_preload(library);
-  // AddressSanitizer refuses to start behind any other library, if it is not told otherwise.
+  // AddressSanitizer refuses to start if another library comes first, unless this option is set.
   const char* sanitizer = std::getenv("ASAN_OPTIONS");
   export_text("ASAN_OPTIONS", std::string("verify_asan_link_order=0:") + (sanitizer != nullptr ? sanitizer : ""));
 }
 
-/// A dry run computes little: the threads of its libraries would only spin. What it holds is never read back, so races
-/// are none.
+/// A dry run computes little: threads of its libraries would only spin. Its bytes are never read back, so races do not
+/// matter.
 void keep_dry_run_cheap() {
   export_text("OMP_NUM_THREADS", "1");
   export_text("TENSORPAGER_EMULATE_RACES", "0");
@@ -53,7 +53,7 @@ void keep_dry_run_cheap() {
 void check(const base::Config& config) {
   if (config.spill == "ram") return;
   const std::string directory = config.spill.empty() ? base::default_spill_directory(&std::getenv) : config.spill;
-  // Made and dropped at once: an unusable directory is told now, not in the middle of training.
+  // Makes an engine and drops it, so that an unusable directory is reported now and not in the middle of training.
   try {
     transfer::make_file_engine(directory);
   } catch (const base::IoError& error) {
@@ -65,9 +65,9 @@ void check(const base::Config& config) {
                  directory.c_str());
 }
 
-/// Takes away what an earlier run left, so that the first process of this one to end can make the file anew.
+/// Removes the file of an earlier run, so that the first process of this run to end can create it.
 void forget_file(const char* path) {
-  std::error_code ignored;  // what cannot be removed is told when it cannot be written
+  std::error_code ignored;  // a file that cannot be removed is reported when it cannot be written
   if (path != nullptr && std::filesystem::is_regular_file(path, ignored)) std::filesystem::remove(path, ignored);
 }
 
@@ -78,7 +78,7 @@ void start_program(const Settings& settings, const Program& program) {
   const auto dry = settings.find("TENSORPAGER_DRY");
   const bool is_dry = dry != settings.end() && !dry->second.empty();
   if (is_dry) keep_dry_run_cheap();
-  // What starts a session asks for a budget; a plan's own holds where none limits.
+  // A session only starts if the budget's variable is set; unlimited means that the budget of the plan applies.
   if (!is_set("TENSORPAGER_BUDGET") && is_set("TENSORPAGER_PLAN")) export_text("TENSORPAGER_BUDGET", "unlimited");
   const base::Config config = base::read_config(&std::getenv);
   check(config);

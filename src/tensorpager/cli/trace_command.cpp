@@ -1,4 +1,4 @@
-// `tensorpager trace`: records what a program does in one of its windows, a training step, into a trace file.
+// `tensorpager trace`: records one of the windows of a program, as a training step, in a trace file.
 #include <memory>
 
 #include "tensorpager/base/errors.h"
@@ -31,7 +31,7 @@ void check(const TraceOptions& options, const Program& program) {
 void trace(TraceOptions options, const Program& program) {
   check(options, program);
   options.settings["TENSORPAGER_EMULATE"] = options.machine;
-  // An unwritable file is an error now, not after hours.
+  // Reports an unwritable file now, not after hours.
   base::write_whole_file(options.settings.at("TENSORPAGER_TRACE"), "");
   start_program(options.settings, program);
 }

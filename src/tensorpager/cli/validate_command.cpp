@@ -1,4 +1,4 @@
-// `tensorpager validate`: whether a plan is right for a trace, by a walk that shares nothing with the planners.
+// `tensorpager validate`: checks whether a plan is valid for a trace, with code that the planners do not share.
 #include <cstdio>
 #include <memory>
 

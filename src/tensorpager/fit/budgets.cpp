@@ -31,7 +31,7 @@ Cost cheapest_within(const trace::Trace& trace, const machine::Machine& machine,
   machine::Nanoseconds compute{0};
   for (const trace::Op& op : trace.ops) compute += machine.time_of(op);
   Cost best{.budget = liveness.need(), .step = compute, .overhead = 0, .page_out = {}, .page_in = {}};
-  std::uint64_t above = kSteps, below = 0;  // of the width: costs little, and more
+  std::uint64_t above = kSteps, below = 0;  // in 1/kSteps of the width: cheap enough, and too expensive
   for (unsigned plans = 0; plans < most_plans && above - below > 1; ++plans) {
     const std::uint64_t middle = (above + below) / 2;
     const auto cost = cost_of(trace, machine, base::Bytes(floor + width / kSteps * middle));

@@ -1,4 +1,4 @@
-// What a budget below the need would cost, as simulated, and the smallest that costs next to nothing.
+// The simulated cost of budgets below the need, and the smallest budget that costs next to nothing.
 #pragma once
 
 #include <optional>
@@ -13,15 +13,15 @@ namespace tensorpager::fit {
 struct Cost {
   base::Bytes budget;
   machine::Nanoseconds step{0};
-  double overhead = 0;  // of the step's compute
+  double overhead = 0;  // step over compute, minus 1
   base::Bytes page_out, page_in;
 };
 
 /// Returns nullopt if no plan fits into the budget.
 std::optional<Cost> cost_of(const trace::Trace& trace, const machine::Machine& machine, base::Bytes budget);
 
-/// The smallest budget, to 1/32 of what lies between floor and need, whose plan costs at most `overhead`; the need
-/// itself where no smaller one does. `most_plans`: planning stops there, with the smallest found.
+/// Returns the smallest budget whose plan costs at most `overhead`, to 1/32 of the distance from floor to need, or the
+/// need itself if no smaller one does. After `most_plans` plans it returns the smallest found.
 Cost cheapest_within(const trace::Trace& trace, const machine::Machine& machine, double overhead, unsigned most_plans);
 
 }  // namespace tensorpager::fit

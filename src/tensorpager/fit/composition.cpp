@@ -5,7 +5,7 @@
 namespace tensorpager::fit {
 namespace {
 
-/// Who uses a storage in the window.
+/// Which ops use a storage in the window.
 struct Uses {
   bool by_optimizer = false;
   bool by_others = false;
@@ -65,7 +65,7 @@ Composition composition_at_peak(const trace::Trace& trace, const plan::Liveness&
     part_of(all, trace.storages[i], uses[i]) += charged;
     listed += charged;
   }
-  // Small storages are counted at their most, wherever that is.
+  // Small storages are counted at their peak, at whichever op that is.
   if (liveness.need() > listed) all.temporaries += liveness.need() - listed;
   return all;
 }

@@ -1,5 +1,6 @@
-// What the bytes of a training step are for, at the op where most are held: from a trace alone, by who makes, reads and
-// writes a storage. Entries that the recording named (`parameter`, `gradient`, `optimizer`) are what their names say.
+// What the bytes of a training step are for, at the op where most are live. Inferred from a trace alone, by the ops
+// that make, read and write a storage. Entries that the recording named (`parameter`, `gradient`, `optimizer`) are what
+// their names say.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +17,11 @@ struct Composition {
   base::Bytes gradients;        // named so, or made in the backward pass and read by the optimizer
   base::Bytes optimizer_state;  // named so, or alive between steps and used by the optimizer alone
   base::Bytes activations;      // made in the forward pass
-  base::Bytes backward;         // made in the backward pass, and no gradient of a parameter
+  base::Bytes backward;         // made in the backward pass, but not a gradient of a parameter
   base::Bytes workspaces;       // alive between steps and used by no op: cuBLAS's among them
   base::Bytes others;           // alive between steps: buffers, frozen weights, inputs
-  base::Bytes temporaries;      // of the op's own kernel, of the optimizer, and what is too small to be listed
-  std::uint32_t op = 0;         // where that is
+  base::Bytes temporaries;  // made by the op's own kernel or by the optimizer, and all that is too small to be listed
+  std::uint32_t op = 0;     // the op of the peak
 };
 
 Composition composition_at_peak(const trace::Trace& trace, const plan::Liveness& liveness);

@@ -7,7 +7,7 @@
 namespace tensorpager::fit {
 namespace {
 
-/// Of the step's compute: a budget that costs no more is called free.
+/// A budget counts as free if its overhead is at most this share of the step's compute.
 constexpr double kFree = 0.01;
 /// A large trace takes seconds to plan, so fewer budgets are tried.
 constexpr std::size_t kLargeTrace = 5000;

@@ -1,5 +1,5 @@
-// What a program needs on a card, from a dry trace of one of its steps and from what torch's own allocator did in the
-// dry run.
+// Estimates what a program needs on a card, from a dry trace of one of its steps and from the memory that torch's own
+// allocator used in the dry run.
 #pragma once
 
 #include <optional>
@@ -9,13 +9,13 @@
 
 namespace tensorpager::fit {
 
-/// What a process with CUDA holds on the card besides torch's allocator: the context, and the kernels of torch and of
-/// its libraries. Some 0.3 to 0.6 GiB on recent cards as users report it; not measured here.
+/// What a process with CUDA holds on the card besides the memory of torch's allocator: the context, and the kernels of
+/// torch and its libraries. Users report 0.3 to 0.6 GiB on recent cards; not measured here.
 inline constexpr base::Bytes kContext = base::Bytes(std::uint64_t{512} << 20);
 
 struct Estimate {
   base::Bytes card;                 // memory that CUDA reports
-  base::Bytes allocated, reserved;  // the most that torch's caching allocator gave out and held
+  base::Bytes allocated, reserved;  // peaks of torch's caching allocator: in use, and held
   base::Bytes need, floor;          // of a step
   std::size_t ops = 0;              // of a step
   Composition parts;
@@ -23,7 +23,7 @@ struct Estimate {
   machine::Nanoseconds compute{0};  // of a step, by the card's roofline
   Cost free;                        // the smallest budget that costs next to nothing
   std::optional<Cost> half;         // half of the need; nullopt if no plan fits
-  std::optional<Cost> whole_card;   // all that the card has; only if plain torch does not fit
+  std::optional<Cost> whole_card;   // memory of the card without kContext; only if plain torch does not fit
   std::optional<Cost> asked;
 
   bool fits() const { return reserved + kContext <= card; }

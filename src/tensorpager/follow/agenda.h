@@ -1,5 +1,5 @@
-// A plan and its trace, laid out op by op for who follows the plan: what an op is known by, what it makes, which rows
-// begin and leave there, and when a storage is used next. A value that never changes.
+// A plan and its trace, arranged by op for the code that follows the plan: the signature of an op, what it makes, which
+// rows begin and leave there, and when a storage is used next. A value that never changes.
 #pragma once
 
 #include <cstdint>
@@ -20,11 +20,11 @@ class Agenda {
  public:
   struct Birth {
     StorageId storage;
-    base::Bytes size;  // as asked for
+    base::Bytes size;  // as requested
   };
 
-  /// `signatures`: what its ops are known by when they begin; empty: what the trace says of them, which also has what
-  /// ops within an op touch. Throws InvalidArgument where the plan is for another number of ops or other storages.
+  /// `signatures`: those of the ops when they begin; if empty, they are taken from the trace, where they include what
+  /// ops within an op touch. Throws InvalidArgument if the plan is for another number of ops or other storages.
   Agenda(const trace::Trace& trace, Plan plan, std::vector<OpSignature> signatures = {});
 
   const Plan& plan() const { return plan_; }
@@ -34,18 +34,18 @@ class Agenda {
 
   const OpSignature& signature(std::uint32_t op) const { return signatures_[op]; }
   const std::vector<OpSignature>& signatures() const { return signatures_; }
-  /// The pageable storages that it makes, in the order of the trace.
+  /// The pageable storages that the op makes, in the order of the trace.
   std::span<const Birth> births(std::uint32_t op) const { return part(births_, birth_begins_, op); }
-  /// The pageable storages that it uses, but for those that it makes.
+  /// The pageable storages that the op uses, without those that it makes.
   const std::vector<StorageId>& arguments(std::uint32_t op) const { return arguments_[op]; }
-  /// Of what is alive between windows, what it writes, in the order of the trace.
+  /// The storages alive between windows that the op writes, in the order of the trace.
   const std::vector<StorageId>& entries_written(std::uint32_t op) const { return entries_written_[op]; }
-  /// The pageable storages that die after it.
+  /// The pageable storages that die after the op.
   std::span<const StorageId> deaths(std::uint32_t op) const { return liveness_.deaths(op); }
   bool is_entry(StorageId id) const { return liveness_.life(id).entry; }
-  /// As asked for.
+  /// The requested size.
   base::Bytes storage_size(StorageId id) const { return sizes_[trace::index(id)]; }
-  /// Of one that is alive between windows, where other classes know it: theirs has the same.
+  /// The identity of a storage that is alive between windows: the same in all classes that have it.
   std::optional<std::uint64_t> identity(StorageId id) const { return identities_[trace::index(id)]; }
   /// Rows with this begin, in the order of the table.
   std::span<const std::uint32_t> beginning(std::uint32_t op) const { return part(beginning_, beginning_begins_, op); }
@@ -55,21 +55,21 @@ class Agenda {
   const std::vector<std::uint32_t>& rows_of(StorageId id) const { return rows_of_[trace::index(id)]; }
   /// Page-ins that only the next window needs.
   std::span<const std::uint32_t> arriving_at_end() const { return arriving_at_end_; }
-  /// Of a row's page-out, from 1; 0 where it has none.
+  /// The ticket of a row's page-out, from 1; 0 if the row has none.
   std::uint32_t ticket(std::uint32_t row) const { return tickets_[row]; }
 
-  /// Charged in blocks, as planned: when the op begins, and when it ends and what it made for itself is gone. Nothing
-  /// where the plan does not say.
+  /// The planned charged bytes of blocks: when the op begins, and when it ends and its temporaries are gone. Returns
+  /// nullopt if the plan does not say.
   std::optional<base::Bytes> planned_at_begin(std::uint32_t op) const { return planned(op, born_); }
   std::optional<base::Bytes> planned_at_end(std::uint32_t op) const { return planned(op, temporary_); }
   struct PageOut {
     base::Bytes bytes;
     std::uint32_t until;  // the op before which it is awaited, counted on into the next window
   };
-  /// What is charged of that when `op` begins though its row has ended: in this window, or in the one before.
+  /// Page-outs of rows that ended, in this window or the one before, and are still charged when `op` begins.
   std::vector<PageOut> under_way(std::uint32_t op) const;
 
-  /// How many ops after `op` the storage that is alive then is used; nothing where it is not used again.
+  /// How many ops after `op` the storage, alive then, is used next. Returns nullopt if it is not used again.
   std::optional<std::uint32_t> next_use(StorageId id, std::uint32_t op) const;
 
  private:

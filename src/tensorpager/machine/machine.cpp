@@ -12,8 +12,8 @@ namespace {
 using trace::Precision;
 using namespace std::chrono_literals;
 
-/// What large convolutions and products reach of the stated peak, and what pointwise ops reach of the memory's rate.
-/// One figure each for all ops: real convolutions vary from 20 to 70 %.
+/// The share of the stated peak that large convolutions and products reach, and the share of the memory's rate that
+/// pointwise ops reach. One figure each for all ops: real convolutions vary from 20 to 70 %.
 constexpr double kArithmeticEfficiency = 0.6;
 constexpr double kMemoryEfficiency = 0.8;
 constexpr auto kLaunch = 3us;
@@ -48,7 +48,7 @@ constexpr std::array kAccelerators = {
 constexpr double kGiB = 1 << 30;
 constexpr base::Bytes kPageOfCard = base::kHugePage;  // CUDA hands memory out in 2 MiB
 
-/// At most eleven days, so that sums cannot wrap, however slow a link a file states.
+/// At most eleven days, so that sums cannot wrap even for a very slow link in a file.
 Nanoseconds nanoseconds_of(double seconds) { return Nanoseconds(std::llround(std::min(seconds * 1e9, 1e15))); }
 
 Machine machine_of(const Accelerator& a) {

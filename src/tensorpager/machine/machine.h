@@ -1,4 +1,4 @@
-// A machine as the planner and the simulator see it: how long ops take, and how long bytes take on the two links.
+// A machine for the planner and the simulator: how long ops take, and how long transfers take on the two links.
 #pragma once
 
 #include <chrono>
@@ -22,28 +22,28 @@ struct Link {
     double bytes_per_second;  // above 0
   };
   Nanoseconds latency{0};
-  Nanoseconds handling{0};  // of each transfer, on the thread that computes: pages are mapped and protected there
-  std::vector<Step> steps;  // by ascending size; at least one, the first for all smaller transfers too
+  Nanoseconds handling{0};  // CPU time of each transfer, on the thread that computes: it maps and protects pages
+  std::vector<Step> steps;  // by ascending size; at least one; the first is also for all smaller transfers
 
   Nanoseconds time_of(base::Bytes bytes) const;
   double fastest() const;  // bytes per second
 };
 
-/// What a program sees of a CUDA card by itself: torch chooses kernels by it.
+/// The properties of a CUDA card that a program sees by itself: torch chooses kernels by them.
 struct Card {
   std::uint32_t major = 0, minor = 0;  // compute capability
   std::uint32_t multiprocessors = 0;
   base::Bytes memory = {};  // as CUDA reports it, a little less than the card's name says
 };
 
-/// Where it has rates, the time of an op with known work is a roofline: the longer of its arithmetic and its movement
-/// of bytes at these rates, and a launch. Otherwise it is the measured time, scaled.
+/// If the machine has rates, the time of an op with known work is a roofline: the longer of its arithmetic and its
+/// movement of bytes at these rates, plus a launch. Otherwise it is the measured time, scaled.
 struct Machine {
   std::string name;
   base::Bytes memory = base::kUnlimited;
   Link out;                                      // page-outs
   Link in;                                       // page-ins
-  double time_scale = 1;                         // of measured op times
+  double time_scale = 1;                         // factor of measured op times
   std::map<trace::Precision, double> flop_rate;  // flops per second that ops reach
   double byte_rate = 0;                          // bytes per second that ops reach; 0: no roofline
   Nanoseconds launch{0};                         // added to the roofline of an op that does anything
@@ -52,14 +52,14 @@ struct Machine {
   Nanoseconds time_of(const trace::Op& op) const;
 };
 
-/// What op times recorded `there` are multiplied by to be those `here`, all together. Two traces of one window; throws
-/// InvalidArgument where their ops are not the same, or have no times.
+/// The factor that turns op times recorded `there` into those `here`, by their sums. The traces are of one window;
+/// throws InvalidArgument if their ops differ or have no times.
 double time_scale_between(const trace::Trace& there, const trace::Trace& here);
 
 /// The machine with its links at `share` of their rates.
 Machine with_link_share(const Machine& machine, double share);
 
-/// Throws InvalidArgument naming those there are, where `name` is none of them.
+/// Throws InvalidArgument with the names of all machines, if `name` is not one of them.
 Machine named_machine(const std::string& name);
 std::vector<std::string> machine_names();
 

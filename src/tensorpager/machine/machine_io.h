@@ -8,13 +8,13 @@
 
 namespace tensorpager::machine {
 
-/// Throws InvalidArgument, which names file, line and field.
+/// Throws InvalidArgument with file, line and field.
 Machine read_machine(std::istream& in, const std::string& path);
 
-/// The text that read_machine reads back.
+/// The text that read_machine reads.
 std::string write_machine(const Machine& machine);
 
-/// A named machine, or the one in the file of that name.
+/// Returns a named machine, or else the one in the file of that name.
 Machine find_machine(const std::string& name_or_path);
 
 }  // namespace tensorpager::machine

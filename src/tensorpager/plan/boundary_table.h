@@ -1,10 +1,11 @@
-// What is resident, and where, whenever one window ends and another begins: one table for all classes of windows of a
-// program, so that a plan of any class may follow a plan of any other without a copy.
+// The boundary table: which storages are resident, and at which offsets, whenever one window ends and another begins.
+// One table serves all classes of a program's windows, so that a plan of any class may follow a plan of any other
+// without a copy.
 //
 //   train ...|   table   |... train ...|   table   |... evaluate ...|   table   |...
 //
-// A storage is known over classes by its identity, which their traces give it. Every trace has every storage that lives
-// through its window, also what none of its ops uses.
+// A storage has the same identity in the traces of all classes. Every trace lists every storage that lives through its
+// window, including those that none of its ops uses.
 #pragma once
 
 #include <cstdint>
@@ -28,25 +29,25 @@ struct BoundaryEntry {
 };
 
 struct BoundaryTable {
-  std::vector<BoundaryEntry> entries = {};  // by offset; what stays the longest into the next window first
+  std::vector<BoundaryEntry> entries = {};  // by offset; what stays resident longest into the next window comes first
 
   friend bool operator==(const BoundaryTable&, const BoundaryTable&) = default;
 };
 
-/// What stays at one offset over the window's end, by storage.
+/// By storage: the offset at which it stays over the window's end; nullopt if it does not stay.
 using Boundary = std::vector<std::optional<std::uint64_t>>;
 
-/// What a plan has over its window's end, of storages with an identity: stacked from the bottom.
+/// The storages with an identity that the plan keeps over its window's end, stacked from the bottom.
 BoundaryTable boundary_of(const trace::Trace& trace, const Plan& plan);
 
-/// The first half of the entries: what is used late in the next window is left out.
+/// The first half of the entries: without those that leave earliest in the next window.
 BoundaryTable half_of(const BoundaryTable& table);
 
-/// Of each storage of the trace, where the table has it. Throws InvalidArgument where the trace lacks one of its
-/// storages, or has it with other bytes.
+/// By storage of the trace: its offset in the table, or nullopt. Throws InvalidArgument if a storage of the table is
+/// not in the trace, or has another size there.
 Boundary offsets_in(const BoundaryTable& table, const trace::Trace& trace);
 
-/// Text files (docs/formats.md). Reading throws InvalidArgument with file, line and field.
+/// The table as a text file (docs/formats.md). Reading throws InvalidArgument with file, line and field.
 BoundaryTable read_boundary(std::istream& in, const std::string& path);
 BoundaryTable read_boundary_file(const std::string& path);
 std::string write_boundary(const BoundaryTable& table);

@@ -18,7 +18,7 @@ using base::InvalidArgument;
 
 namespace {
 
-/// The predicted curve, which is not in files: it does not depend on the machine.
+/// Computes the predicted curve, which plan files do not contain: it does not depend on the machine.
 std::vector<Bytes> curve_of(const trace::Trace& trace, const Plan& plan) {
   const machine::Link link{.steps = {{.from = {}, .bytes_per_second = 1e9}}};
   Machine machine;

@@ -1,4 +1,4 @@
-// Plans in files, that a session follows from its first op on instead of making its own.
+// Plans from files, which a session follows from its first op on instead of making its own.
 #pragma once
 
 #include <string>
@@ -15,18 +15,18 @@ struct GivenPlan {
   Plan plan;
 };
 
-/// Plan files, as they are named in one text, separated by `:`.
+/// Splits a list of paths at each `:`.
 std::vector<std::string> split_paths(const std::string& paths);
 
-/// `paths`: plan files, separated by `:`; the trace of `x.plan` is `x.trace`, beside it. Throws InvalidArgument, which
-/// names the file, where one cannot be read, is not right for its trace or for bindings on this machine, or is for a
-/// larger budget; or where several do not share a boundary table.
+/// Reads `paths`, plan files separated by `:`; the trace of `x.plan` is `x.trace` in the same directory. Throws
+/// InvalidArgument with the file, if one cannot be read, is not valid for its trace or for the bindings of this
+/// machine, or is for a larger budget; or if several do not share a boundary table.
 std::vector<GivenPlan> read_given_plans(const std::string& paths, base::Bytes budget = base::kUnlimited);
 
-/// Those that a session is to follow, which may not be told to make no plan.
+/// Reads the user-supplied plans of a session. Throws InvalidArgument too if plans are switched off.
 std::vector<GivenPlan> read_plans_of(const base::Config& config);
 
-/// The budget that all of them are for. At least one.
+/// The largest budget of these plans, of which there must be one at least.
 base::Bytes budget_of(const std::vector<GivenPlan>& given);
 
 }  // namespace tensorpager::plan

@@ -32,7 +32,7 @@ Idle Liveness::idle_after(StorageId id, std::size_t used) const {
   const bool passed = used == its.size();
   const std::int64_t wrapped = passed && life(id).entry ? ops() : 0;
   const std::uint32_t op = its[passed ? 0 : used].op;
-  // A gradient that dies early in the window and is born later: its birth is no use of the life before.
+  // A gradient may die early in the window and be born later: its birth is not a use of the earlier life.
   const bool dies = life(id).birth == op || (passed && !life(id).entry);
   if (!dies) return {.until = wrapped + op, .dies = false};
   return {.until = life(id).death ? wrapped + *life(id).death : kFar * ops(), .dies = true};

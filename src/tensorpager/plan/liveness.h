@@ -1,8 +1,8 @@
-// What a trace says of each storage's life, in charged bytes: when it is used, what each op must have resident, and the
-// two budgets that follow: need, and floor.
+// The lives of a trace's storages, in charged bytes: when each is used, what each op must have resident, and two
+// budgets computed from it: need and floor.
 //
-// Storages and temporaries below base::kMinPagedBytes are never evicted. They have one region of their own, as large as
-// they ever are together with the trace's slab, which counts at every op.
+// Storages and temporaries below base::kMinPagedBytes are never evicted. They share one region of their own, as large
+// as their peak together with the trace's slab, which counts at every op.
 #pragma once
 
 #include <cstdint>
@@ -27,16 +27,16 @@ struct Touch {
 
 struct Life {
   std::uint64_t bytes = 0;  // charged
-  bool pageable = false;    // large enough, and of this window
+  bool pageable = false;    // large enough to be paged
   bool entry = false;
   std::optional<std::uint32_t> birth = {};  // op that makes it
   std::optional<std::uint32_t> death = {};  // op after which it is freed
 };
 
-/// What comes of a storage after a use.
+/// The time between two uses of a storage.
 struct Idle {
-  std::int64_t until;  // the op that uses it next, or after which it dies; counted on into the next windows
-  bool dies;           // before it is used again: it need not come back
+  std::int64_t until;  // the op that uses it next, or after which it dies; in the next windows, counted on from ops()
+  bool dies;           // before its next use, so it need not come back
 };
 
 class Liveness {
@@ -47,18 +47,18 @@ class Liveness {
   std::uint32_t storages() const { return static_cast<std::uint32_t>(lives_.size()); }
   const Life& life(trace::StorageId id) const { return lives_[trace::index(id)]; }
 
-  /// Of a pageable storage, by op; its birth is a use.
+  /// The uses of a pageable storage, by op; its birth counts as a use.
   std::span<const Use> uses(trace::StorageId id) const;
-  /// After its first `used` uses in the window. Where it lives on and is not used again: four windows on.
+  /// What follows the first `used` uses. If the storage is neither used again nor freed, `until` is 5 * ops().
   Idle idle_after(trace::StorageId id, std::size_t used) const;
-  /// Number of the storage's first use among the uses of all.
+  /// The number of the storage's first use, counted over the uses of all storages.
   std::size_t first_use(trace::StorageId id) const { return use_begins_[trace::index(id)]; }
   std::size_t all_uses() const { return uses_.size(); }
   /// The pageable storages that the op uses, each once.
   std::span<const Touch> touches(std::uint32_t op) const;
-  /// Those that die after it.
+  /// The pageable storages that die after the op.
   std::span<const trace::StorageId> deaths(std::uint32_t op) const { return deaths_[op]; }
-  /// Charged, and large enough to be placed.
+  /// Charged bytes of the op's temporaries; 0 if they are too small to be placed.
   std::uint64_t temporary(std::uint32_t op) const { return temporaries_[op]; }
 
   base::Bytes slab() const { return slab_; }

@@ -27,11 +27,11 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::string_view kFirstWord = "tensorpager-plan ";  // of each plan in a file
+constexpr std::string_view kFirstWord = "tensorpager-plan ";  // the first word of each plan in a file
 constexpr const char* kSuffix = ".plans";
 constexpr std::size_t kMostFiles = 64;
 
-/// What the trace is but for what varies from run to run.
+/// The text of a trace without what varies from run to run.
 std::string text_of(trace::Trace trace) {
   for (trace::Storage& storage : trace.storages) storage.identity.reset();
   for (trace::Op& op : trace.ops) op.time = {};
@@ -84,7 +84,7 @@ std::vector<Plan> PlanCache::find(const Traces& traces, Bytes budget) const {
   try {
     std::vector<Plan> plans = read_plans(path);
     if (!are_right(plans, traces, budget)) return {};
-    fs::last_write_time(path, fs::file_time_type::clock::now(), error);  // where it cannot be told it is older, no more
+    fs::last_write_time(path, fs::file_time_type::clock::now(), error);  // on failure the file only seems older
     return plans;
   } catch (const base::InvalidArgument&) {
     return {};
@@ -108,13 +108,13 @@ void PlanCache::keep(const Traces& traces, Bytes budget, const std::vector<Plan>
     fs::rename(unnamed, path, error);
     if (error) fail("rename", error);
   } catch (...) {
-    fs::remove(unnamed, error);  // half of it, perhaps, on a full disk
+    fs::remove(unnamed, error);  // it may be incomplete, as on a full disk
     throw;
   }
   forget_oldest();
 }
 
-/// Beyond so many. Another session may do the same at the same time.
+/// Removes the least recently used files beyond kMostFiles. Another session may do the same at the same time.
 void PlanCache::forget_oldest() const {
   std::vector<std::pair<fs::file_time_type, fs::path>> files;
   std::error_code error;

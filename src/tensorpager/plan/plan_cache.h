@@ -1,9 +1,9 @@
-// Plans that sessions made, kept in a directory for later ones: who meets the same classes of windows under the same
-// budget need not plan them, and begins with what an earlier session made of the times that it saw.
+// Keeps the plans of sessions in a directory for later ones: a session that meets the same classes of windows under the
+// same budget need not plan them, and starts with plans that use the times an earlier session measured.
 //
 // A file holds the plans of all classes that were planned together, one plan file after the other (docs/formats.md).
-// Its name is a hash of the budget and of what their traces are but for times and identities. What it holds is
-// validated like any plan from outside. A file is written whole and then named, so sessions may share a directory.
+// Its name is a hash of the budget and of their traces without times and identities. Its plans are validated like any
+// plan from outside. A file is written whole and then renamed, so sessions may share a directory.
 #pragma once
 
 #include <string>
@@ -17,14 +17,14 @@ namespace tensorpager::plan {
 
 class PlanCache {
  public:
-  /// Made with the first file. A relative path is one from where the process is now.
+  /// The directory is made with the first file. A relative path is resolved now.
   explicit PlanCache(const std::string& directory);
 
   using Traces = std::vector<const trace::Trace*>;
-  /// One for each, if there are several under one boundary table; none where nothing is kept for them, or what is kept
-  /// is not right for them. Without a curve.
+  /// Returns one plan for each trace, several only under one boundary table; empty if none are kept or the kept ones
+  /// are not valid. The plans have no curve.
   std::vector<Plan> find(const Traces& traces, base::Bytes budget) const;
-  /// In the place of what is kept for these. Throws IoError where that cannot be written.
+  /// Replaces what is kept for these traces and this budget. Throws IoError if the file cannot be written.
   void keep(const Traces& traces, base::Bytes budget, const std::vector<Plan>& plans) const;
 
  private:

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::string_view kKind = "tensorpager-plan";
 constexpr std::uint64_t kVersion = 1;
-/// As in traces: sums stay in 64 bits.
+/// The same limits as in traces, so that sums stay in 64 bits.
 constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 60;
 constexpr std::uint64_t kMaxRowBytes = std::uint64_t{1} << 50;
 constexpr std::uint64_t kMaxOps = UINT32_MAX;

@@ -8,12 +8,12 @@
 
 namespace tensorpager::plan {
 
-/// Throws InvalidArgument, which names file, line and field. What it returns is well formed, but not yet right for any
-/// trace: that is the validator's question. The predicted curve is not kept in files.
+/// Throws InvalidArgument with file, line and field. The plan that it returns is well-formed; whether it is valid for a
+/// trace, only the validator checks. Files do not contain the predicted curve.
 Plan read_plan(std::istream& in, const std::string& path);
 Plan read_plan_file(const std::string& path);
 
-/// The text that read_plan reads back as an equal value, but for the curve.
+/// The text from which read_plan makes an equal plan, without the curve.
 std::string write_plan(const Plan& plan);
 
 const char* name_of(Fill fill);

@@ -11,7 +11,7 @@ namespace {
 using base::Bytes;
 using trace::index;
 
-/// Row indices by one of their op indices.
+/// Finds rows by one of their op indices.
 class RowsByOp {
  public:
   template <typename OpOf, typename Choose>
@@ -63,7 +63,7 @@ Timing time_rows(const std::vector<Row>& rows, const std::vector<Nanoseconds>& o
   std::vector<Nanoseconds> out_end(page_outs.size());  // of the newest instance of each ticket
   std::vector<Nanoseconds> below_since(storages);      // end of each storage's newest page-out
   Nanoseconds now{0};
-  Nanoseconds owed{0};  // for handling transfers, before the next op
+  Nanoseconds owed{0};  // CPU time of transfers, spent before the next op
   Nanoseconds in_free{0};
   Nanoseconds out_free{0};
   Timing timing;
@@ -123,7 +123,7 @@ std::vector<std::uint32_t> release_ops(const std::vector<Row>& rows, std::uint32
   std::vector<std::uint32_t> released;
   released.reserve(page_outs.size());
   for (const std::uint32_t i : page_outs) released.push_back(rows[i].end + ops);
-  // Instances are numbered through two windows; the first window's are those that are asked for.
+  // Instances are numbered over two windows; the result is about those of the first.
   std::size_t oldest = 0;
   for (std::uint32_t window = 0; window < 2; ++window) {
     for (const Row& row : rows) {

@@ -49,7 +49,7 @@ class Walk {
     Place place = Place::kNowhere;
     bool alive = false;
     bool small = false;
-    bool copy = false;  // the same bytes are below
+    bool copy = false;  // the tier has the same bytes
     std::uint32_t row = 0;
   };
   struct Block {
@@ -60,7 +60,7 @@ class Walk {
     std::uint64_t offset;
     std::uint64_t bytes;
     std::size_t row;
-    std::uint64_t number;  // of all that were submitted, from 1
+    std::uint64_t number;  // among all page-outs that were submitted, from 1
   };
 
   std::uint64_t charged(base::Bytes bytes) const { return base::round_up(bytes, trace_.granule).count(); }
@@ -108,7 +108,7 @@ class Walk {
       storages_[i] = {.place = Place::kBelow, .alive = true, .copy = true};
   }
 
-  /// For the newest page-out with that ticket, and all that are older.
+  /// Waits for the newest page-out with that ticket, and all older ones.
   void wait_for(std::uint32_t ticket, bool in_queue) {
     if (ticket > ticket_rows_.size())
       return wrong(op_, "waits for ticket " + std::to_string(ticket) + ", which no page-out has");
@@ -121,12 +121,12 @@ class Walk {
     if (!in_queue) forget_until(number);
   }
 
-  /// Compute knows that page-outs up to this number are done.
+  /// From now on compute knows that page-outs up to this number are done.
   void forget_until(std::uint64_t number) {
     while (!under_way_.empty() && under_way_.front().number <= number) under_way_.pop_front();
   }
 
-  /// What somebody waited for is charged no longer.
+  /// Page-outs up to this number are waited for, by a queue or by compute, and charged no longer.
   void release_until(std::uint64_t number) {
     for (const PageOut& page_out : under_way_) {
       if (page_out.number <= released_ || page_out.number > number) continue;
@@ -180,7 +180,7 @@ class Walk {
       wrong(op_, std::to_string(charged_ + plan_.slab.count() - plan_.budget.count()) + " bytes over the budget");
   }
 
-  /// What compute writes is not read by a copy any more.
+  /// Reports a violation if compute may write bytes that a page-out still reads.
   void check_copies(const Row& row, std::uint64_t end) {
     for (const PageOut& page_out : under_way_) {
       if (page_out.number <= released_ && page_out.offset < end && row.offset < page_out.offset + page_out.bytes)
@@ -258,7 +258,7 @@ class Walk {
       storage.place = Place::kAcross;
       return;
     }
-    // In the first window it is not known whether what came from the boundary is clean; after another class it is not.
+    // In the first window, storages from the boundary may be clean or dirty; after another class they are dirty.
     const bool unknown = window_ == 0 && row.fill == Fill::kBoundary && !plan_.shared_boundary;
     if (plan_.shared_boundary && row.fill == Fill::kBoundary) storage.copy = false;
     if (row.leave == Leave::kDrop && !storage.copy && !unknown)
@@ -275,7 +275,7 @@ class Walk {
   std::map<std::uint32_t, std::uint64_t>
       done_by_need_;  // page-outs that compute knows to be done, once it waited there
   std::uint64_t submitted_ = 0;
-  std::uint64_t released_ = 0;  // of those: done for the next page-in, and charged no longer
+  std::uint64_t released_ = 0;  // of those, up to which all are done for the next page-in and charged no longer
   std::map<std::uint32_t, std::vector<std::size_t>> by_end_;
   std::vector<std::size_t> ticket_rows_;
   std::uint64_t charged_ = 0;

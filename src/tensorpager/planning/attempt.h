@@ -44,10 +44,10 @@ class Attempt {
  public:
   Attempt(const Groundwork& groundwork, const Boundary* boundary, TransferCosts costs);
 
-  /// One round's share of the effort is added to what is left.
+  /// Adds one round's share to the effort that is left.
   void allow_packing(std::size_t intervals) { effort_.looks += looks_a_round(intervals); }
 
-  /// By bytes alone, within `space`.
+  /// Makes a schedule by bytes alone, within `space`.
   std::vector<Interval> schedule(std::uint64_t space) const;
 
   /// Tails and page-ins under way take their blocks for `share` of the time expected.
@@ -60,7 +60,7 @@ class Attempt {
 
   Candidate finish(std::vector<Interval> intervals) const;
 
-  /// With nothing to wait for.
+  /// `Candidate::step` if nothing stalls.
   Nanoseconds shortest_step() const { return 2 * groundwork_.starts.back(); }
 
   /// Were all of the space one range of bytes: what packing may come to.
@@ -70,11 +70,11 @@ class Attempt {
   /// page-out, which other offsets may put off; then the plan may even be quicker.
   Candidate settle(Candidate best, std::uint64_t looks) const;
 
-  /// In the unit of its step: the time, and for what of the space it wastes.
+  /// The step time plus a penalty for the space that the plan wastes, in the same unit.
   double cost_of(const Candidate& candidate) const;
 
-  /// The quicker of what is evicted with knowledge and without: the first must at times free long ranges that are used
-  /// soon. Nothing where a boundary table does not place.
+  /// Places online, and returns the quicker of two: evicting with knowledge of next uses, or by least recent use; the
+  /// first must sometimes free long ranges that are used soon. Returns nullopt if a boundary table does not place.
   std::optional<Candidate> online() const;
 
  private:
@@ -85,19 +85,19 @@ class Attempt {
 
   std::uint64_t looks_a_round(std::size_t intervals) const;
 
-  /// With the tails that page-outs have where they are placed: bytes alone foretell others. It has an effort of its
-  /// own, for where the first plan fits the next matters more.
+  /// Packs with the tails that page-outs have where they are placed; bytes alone predict other tails. It has an effort
+  /// of its own, for where the first plan fits the next matters more.
   void place_again_over_transfers(std::vector<Interval> intervals, const Candidate& placed, PackingOrder by,
                                   Candidates& found) const;
 
-  /// As its waits by offsets and its own times say.
+  /// Sets the tails that follow from its waits by offsets and its own times.
   std::vector<Interval> with_tails(const Candidate& candidate, Tails until) const;
 
   Evictions choose_evictions(std::uint64_t space) const;
 
   void fix_boundary(std::vector<Interval>& intervals) const;
 
-  /// What comes from the boundary: a window of another class may have written it.
+  /// Marks storages from the boundary as dirty: a window of another class may have written them.
   void take_for_dirty(std::vector<Interval>& intervals) const;
 
   const Groundwork& groundwork_;
@@ -105,7 +105,7 @@ class Attempt {
   TransferCosts costs_;
   Machine machine_;
   const Techniques& techniques_;
-  PackingEffort effort_;  // what is left of it
+  PackingEffort effort_;  // the effort that is left
   std::uint32_t ops_;
 };
 

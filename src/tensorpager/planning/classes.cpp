@@ -12,7 +12,7 @@ namespace {
 
 using base::Bytes;
 
-/// The table without what some trace does not know.
+/// The table without storages that a trace lacks.
 BoundaryTable known_to_all(const BoundaryTable& table, const std::vector<Problem>& problems) {
   BoundaryTable known = table;
   for (const Problem& problem : problems) {
@@ -27,7 +27,7 @@ BoundaryTable known_to_all(const BoundaryTable& table, const std::vector<Problem
   return known;
 }
 
-/// Empty where a class does not place; then `why` says which bytes lack, if that is not for the table.
+/// Returns nullopt if a class does not place; `why` then has the missing bytes, unless the table is the cause.
 std::optional<std::vector<Plan>> plan_all(const std::vector<Problem>& problems, const BoundaryTable& table,
                                           std::optional<Infeasible>& why) {
   std::vector<Plan> plans;

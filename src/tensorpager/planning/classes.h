@@ -12,11 +12,12 @@ namespace tensorpager::planning {
 
 struct ClassPlans {
   BoundaryTable table = {};
-  std::vector<Plan> plans = {};  // one of each problem
+  std::vector<Plan> plans = {};  // one for each problem
 };
 
-/// Plans of several classes under one table: that of the hardest, whose need is the most for its budget. The table is
-/// halved where a class does not place with it. The error is that of the first class that has no plan at all.
+/// Makes the plans of several classes under one table: that of the hardest class, whose need is the largest for its
+/// budget. If a class does not place with the table, the table is halved. The error is that of the first class that has
+/// no plan at all.
 base::Result<ClassPlans, Infeasible> plan_classes(const std::vector<Problem>& problems);
 
 }  // namespace tensorpager::planning

@@ -72,7 +72,7 @@ class Sweep {
     queues_[2 * size + (its.dies ? 1 : 0)].emplace(its.until, index(id));
   }
 
-  /// Of the storages of one queue the one that is idle for longest; nothing where there is none.
+  /// Returns the storage of a queue that is idle for longest, or nullopt if there is none.
   std::optional<std::uint32_t> last_used(Queue& queue, std::uint32_t op) const {
     for (; !queue.empty(); queue.pop()) {
       const auto [until, i] = queue.top();
@@ -82,7 +82,7 @@ class Sweep {
     return std::nullopt;
   }
 
-  /// Ops that it is idle for, for what its transfers cost a byte.
+  /// The number of ops for which the storage is idle, over the cost of its transfers a byte.
   double gain(std::uint32_t i, std::uint32_t op) const {
     const Idle its = idle(StorageId{i});
     const auto distance = static_cast<double>(its.until - op);

@@ -38,7 +38,7 @@ struct TransferCosts {
 Evictions choose_evictions(const Liveness& liveness, std::uint64_t space, std::vector<bool> entry, WindowEnds ends,
                            TransferCosts costs = {});
 
-/// What pages and lives over the window's end.
+/// Marks the pageable storages that live over the window's end.
 std::vector<bool> all_entries(const Liveness& liveness);
 
 }  // namespace tensorpager::planning

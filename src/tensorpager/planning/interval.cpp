@@ -102,7 +102,7 @@ class Maker {
     }
   }
 
-  /// Of a storage that lives on; false where it is never evicted.
+  /// Adds the intervals of a storage that lives on. Returns false if it is never evicted.
   bool add_cycle(StorageId id) {
     LifeOfUses life(liveness_, id);
     std::size_t evicted = 0;

@@ -32,17 +32,17 @@ struct Interval {
   bool fixed = false;  // its offset is given
 
   bool is_whole() const { return fill == Fill::kBoundary; }
-  /// Bytes by ops.
+  /// Bytes times ops.
   double area() const { return static_cast<double>(bytes) * static_cast<double>(release - begin); }
-  /// From when on compute may write there.
+  /// The op from which on compute may write to its range.
   std::int64_t free_for_births() const { return copied > release ? copied : release; }
 };
 
 /// `early`: whether storages leave after their last use, or only where the room is needed.
 std::vector<Interval> make_intervals(const Liveness& liveness, const Evictions& evictions, bool early);
 
-/// The table, without waits; an interval over the window's end is two rows. `ticket_of` gets each interval's page-out,
-/// counted from 1; 0 where it has none.
+/// Makes the rows of the table, without waits; an interval over the window's end becomes two rows. `ticket_of` gets the
+/// ticket of each interval's page-out, from 1; 0 if it has none.
 std::vector<Row> make_rows(const std::vector<Interval>& intervals, std::uint32_t ops,
                            std::vector<std::uint32_t>* ticket_of = nullptr);
 

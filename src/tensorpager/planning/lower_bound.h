@@ -11,7 +11,7 @@
 
 namespace tensorpager::planning {
 
-/// Of a window, in any steady state. `op_times` as timing.h's.
+/// The least step time of a window, in any steady state. `op_times` is from timing.h.
 Nanoseconds lower_bound(const Liveness& liveness, const std::vector<Nanoseconds>& op_times, const Machine& machine,
                         base::Bytes budget);
 

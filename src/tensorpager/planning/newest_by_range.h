@@ -1,4 +1,4 @@
-// What was last said of each byte of a line: which page-out was the last to read it, or since when it is free.
+// Keeps a value for each byte of a line: the last page-out that reads it, or the op from which on it is free.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ class NewestByRange {
     ranges_.emplace(offset, std::pair(end, value));
   }
 
-  /// The largest of all bytes of the range; nothing where nothing was set.
+  /// Returns the largest value in the range, or nullopt if none was set.
   std::optional<Value> newest(std::uint64_t offset, std::uint64_t bytes) const {
     std::optional<Value> found;
     auto range = ranges_.upper_bound(offset);

@@ -189,7 +189,7 @@ class Pass {
     }
   }
 
-  /// Evicts something that the op does not use; false where there is nothing that would help.
+  /// Evicts storages that the op does not use. Returns false if that does not help.
   bool make_gap(std::uint64_t bytes, std::uint32_t op) {
     if (victim_ == Victim::kFarthestNextUse)
       return (by_offset_.size() > kAllRuns && make_far_gap(bytes, op)) || make_cheapest_gap(bytes, op);
@@ -249,7 +249,7 @@ class Pass {
     return true;
   }
 
-  /// Nothing where the op's own storages leave too little between them.
+  /// Returns nullopt if the op's own storages leave too little room between them.
   std::optional<Run> grow_run(StorageId from, std::uint64_t bytes, std::uint32_t op) const {
     const auto cost = [&](ByOffset::const_iterator block) {
       return blocks_[index(block->second)].pinned_at == op ? kPinned : cost_of(block->second, op);
@@ -274,7 +274,7 @@ class Pass {
 
   Idle idle(StorageId id) const { return liveness_.idle_after(id, blocks_[index(id)].used); }
 
-  /// Transfers that it will take, over the time that there is for them.
+  /// The bytes of transfers that an eviction causes, over the time until the next use.
   double cost_of(StorageId id, std::uint32_t op) const {
     const Block& of = blocks_[index(id)];
     const Idle its = idle(id);
@@ -287,7 +287,7 @@ class Pass {
     freed_.set(offset, bytes, op);
   }
 
-  /// Joins what stays over the window's end with what it began as; the rest leaves.
+  /// Joins intervals that stay over the window's end with those that they continue in; the others leave.
   void close_window() {
     const std::int64_t ops = liveness_.ops();
     std::vector<std::uint32_t> joined(placement_.intervals.size(), kNoInterval);  // to which each is joined
@@ -333,7 +333,7 @@ class Pass {
   OnlinePlacement placement_;
 };
 
-/// Leaves out what became part of another interval.
+/// Removes intervals that were joined to others.
 OnlinePlacement without_joined(OnlinePlacement from) {
   OnlinePlacement kept;
   std::vector<std::uint32_t> number(from.intervals.size(), kNoInterval);

@@ -12,16 +12,16 @@
 namespace tensorpager::planning {
 
 enum class Victim : std::uint8_t {
-  kLeastRecentlyUsed,  // leaves where room is needed, without knowledge of what comes
+  kLeastRecentlyUsed,  // evicts when room is needed, without knowledge of later uses
   kFarthestNextUse,    // by range: the cheapest run of neighbours; leaves after its last use
 };
 
 struct OnlinePlacement {
   std::vector<Interval> intervals;     // with offsets; page-ins begin where they are needed
-  std::vector<std::int64_t> earliest;  // of each interval: since when its range is free
+  std::vector<std::int64_t> earliest;  // by interval: the op from which on its range is free
 };
 
-/// Nothing where something of `boundary` does not come back to its offset.
+/// Returns nullopt if a storage of `boundary` does not come back to its offset.
 std::optional<OnlinePlacement> place_online_within(const Liveness& liveness, std::uint64_t space, base::Bytes granule,
                                                    const Boundary& boundary, Victim victim);
 

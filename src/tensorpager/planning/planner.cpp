@@ -40,8 +40,8 @@ Groundwork::Groundwork(const Problem& of)
     : problem(of), liveness(of.trace), op_times(plan::op_times(of.trace, of.machine)), starts(1) {
   for (const Nanoseconds time : op_times) starts.push_back(starts.back() + time);
   if (is_below_floor()) return;
-  // Off-plan blocks are a possibility, the floor is a fact: of what is left above it the reserve takes no more than
-  // half.
+  // Unplanned blocks are only possible, the floor is certain: the reserve takes at most half of what the budget has
+  // above the floor.
   const double wanted = of.options.reserve * static_cast<double>(of.budget.count());
   const std::uint64_t spare = (of.budget - liveness.floor()).count() / 2;
   const std::uint64_t granule = of.trace.granule.count();

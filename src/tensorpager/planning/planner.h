@@ -1,4 +1,4 @@
-// What every planner answers. To add one: x_planner.cpp beside this file, its line in planner.cpp, and its line in
+// The interface of planners. To add one: planners/x_planner.cpp, its line in planner.cpp, and its line in
 // test/planning/planner_contract_test.cpp.
 #pragma once
 
@@ -18,20 +18,20 @@
 
 namespace tensorpager::planning {
 
-/// Every technique of the `pages` planner has a switch, to measure what it is worth.
+/// A switch for each technique of the `pages` planner, to measure its worth.
 struct Techniques {
   bool early_page_outs = true;  // after the last use; else where the room is needed
   bool prefetch = true;         // else a page-in is submitted where it is needed
   bool tails = true;            // packing keeps blocks for the time that their page-outs take
   bool wrap = true;             // storages may be resident at the window's ends
-  bool larger_first = true;     // larger storages go first, where handling each transfer takes of compute
+  bool larger_first = true;     // larger storages go first, if the CPU time of transfers costs compute
   bool feedback = true;         // plan for less where packing needs more
   PackingEffort packing = {};
 };
 
 struct Options {
-  double link_share = 0.75;  // of the machine's links that is planned with: real ones vary
-  double reserve = 0.02;     // of the budget, for blocks that no plan knows; less where the floor is near
+  double link_share = 0.75;  // the share of the machine's link rates that is planned with: real rates vary
+  double reserve = 0.02;     // share of the budget, for unplanned blocks; less if the floor is near
   Techniques techniques = {};
 };
 
@@ -42,13 +42,13 @@ struct Problem {
   const Machine& machine;
   base::Bytes budget;
   Options options = {};
-  const BoundaryTable* boundary = nullptr;  // what the window begins and ends with; else whatever is best for it alone
+  const BoundaryTable* boundary = nullptr;  // what the window begins and ends with; null: whatever is best for it
 };
 
 struct Infeasible {
   base::Bytes short_by;       // by how much the budget is too small
-  std::uint32_t op;           // where
-  bool for_boundary = false;  // without the boundary table there is a plan
+  std::uint32_t op;           // the op at which it is
+  bool for_boundary = false;  // there is a plan without the boundary table
 };
 
 class Planner {
@@ -61,17 +61,17 @@ class Planner {
 };
 
 std::unique_ptr<Planner> make_resident_planner();  // nothing moves: only offsets
-std::unique_ptr<Planner> make_lru_planner();       // what on demand would do: the least recently used goes, all waits
+std::unique_ptr<Planner> make_lru_planner();       // as on demand: least recently used goes, all waits
 std::unique_ptr<Planner> make_pages_planner();     // planned movement, without recomputation
 
-/// Throws InvalidArgument naming those there are.
+/// Throws InvalidArgument with all names, if there is no such planner.
 std::unique_ptr<Planner> make_planner(const std::string& name);
 std::vector<std::string> planner_names();
 
-/// Throws InvalidArgument where the problem has a boundary table.
+/// Throws InvalidArgument if the problem has a boundary table.
 void require_no_boundary(const Problem& problem, const char* planner);
 
-/// A problem with what every planner looks up first.
+/// A problem with values that every planner needs first.
 struct Groundwork {
   explicit Groundwork(const Problem& problem);
 
@@ -88,7 +88,7 @@ struct Groundwork {
     const std::uint64_t left = (problem.budget - liveness.slab() - reserve).count();
     return left - left % problem.trace.granule.count();
   }
-  /// With offsets and waits set: what is left is to predict.
+  /// Completes a plan whose rows have offsets and waits: only the prediction is left to compute.
   Plan finish(std::string planner, std::vector<Row> rows) const;
 };
 

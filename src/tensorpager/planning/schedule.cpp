@@ -11,7 +11,7 @@
 namespace tensorpager::planning {
 namespace {
 
-/// Of a transfer's time: page-ins are submitted this much earlier than the last moment, for what ops vary.
+/// Percent of the time of transfers: page-ins are submitted earlier than the last moment, as op times vary.
 constexpr std::int64_t kSlackPercent = 115;
 
 /// Calls `use(begin, end)` for the one or two stretches of the window that [begin, end) covers, once each.

@@ -17,7 +17,7 @@ namespace tensorpager::planning {
 void schedule_page_ins(std::vector<Interval>& intervals, std::uint64_t space, const std::vector<Nanoseconds>& starts,
                        const Link& link);
 
-/// The same where offsets are settled: never before `earliest` of an interval, since when its range is free.
+/// The same for placed intervals: never before `earliest` of an interval, the op from which on its range is free.
 void schedule_placed_page_ins(std::vector<Interval>& intervals, const std::vector<std::int64_t>& earliest,
                               const std::vector<Nanoseconds>& starts, const Link& link);
 
@@ -32,8 +32,8 @@ void wait_by_bytes(std::vector<Row>& rows, std::uint32_t ops, std::uint64_t spac
 /// known to be done by then.
 void wait_by_offsets(std::vector<Row>& rows, std::uint32_t ops);
 
-/// How long a page-out takes its block: until the first row waits for it, be it in the queue of page-ins; or only until
-/// its copy is done, where that is earlier, for who takes the block then waits for nothing.
+/// For how long a page-out keeps its block: until the first row waits for it, if only in the queue of page-ins; or only
+/// until its copy is done, if that is earlier, so that the next block there waits for nothing.
 enum class Tails : std::uint8_t { kUntilWaits, kUntilCopied };
 
 /// Sets `release` of what pages out to that, and `copied` to the first op that starts after its copy is done. `rows`

@@ -19,7 +19,7 @@ class SegmentTree {
     if (begin < end) add(1, 0, leaves_, begin, end, value);
   }
 
-  /// The last position in [begin, end) whose number is above `limit`.
+  /// Returns the last position in [begin, end) whose number is above `limit`, or nullopt.
   std::optional<std::size_t> find_last_above(std::size_t begin, std::size_t end, std::int64_t limit) const {
     if (begin >= end) return std::nullopt;
     return find(1, 0, leaves_, begin, end, limit);

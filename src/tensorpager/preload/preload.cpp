@@ -1,9 +1,9 @@
-// libtensorpager_preload.so: loaded into every program that `tensorpager run` starts, and into their children. Where
-// the program is linked to libtorch it loads libtensorpager.so, which is built against libtorch, and starts the
-// session; elsewhere it does nothing, so that a shell or a compiler stays as it is. Python programs begin their session
-// by hook/sitecustomize.py, when they import torch; here libtorch is not there at start, so nothing happens.
+// libtensorpager_preload.so: loaded into every program that `tensorpager run` starts, and into their children. If the
+// program is linked to libtorch, it loads libtensorpager.so, which is built against libtorch, and starts the session;
+// otherwise it does nothing, so that a shell or a compiler is unaffected. Python programs start their session in
+// hook/sitecustomize.py, when they import torch; libtorch is not loaded when they start, so nothing happens here.
 //
-// No C++ runtime: this is loaded into programs that have none.
+// It uses no C++ runtime, as it is loaded into programs that have none.
 #include <dlfcn.h>
 #include <errno.h>
 #include <link.h>
@@ -18,9 +18,9 @@ namespace {
 constexpr const char* kTorch = "libtorch_cpu";
 constexpr const char* kLibrary = TENSORPAGER_LIBRARY;  // its soname
 constexpr unsigned kTorchMinor[] = {TENSORPAGER_TORCH_MINOR};
-/// A program with libtorch inside has at least this much; smaller ones are not searched.
+/// A program with libtorch linked in has at least this size; smaller ones are not searched.
 constexpr size_t kLeastStaticSize = size_t{16} << 20;
-/// Text of libtorch's that no other program has: the name of a dispatch key. Split, so that we do not find ourselves.
+/// A text that only libtorch contains: the name of a dispatch key. Split, so that this library does not match.
 constexpr const char kTorchText[] =
     "TESTING_ONLY_GenericM"
     "ode";
@@ -38,8 +38,8 @@ const char* file_name(const char* path) {
 }
 
 struct Loaded {
-  const char* torch = nullptr;  // libtorch_cpu.so's path
-  bool library = false;         // libtensorpager.so is there
+  const char* torch = nullptr;  // path of libtorch_cpu.so
+  bool library = false;         // libtensorpager.so is loaded
 };
 
 Loaded find_loaded() {
@@ -55,7 +55,7 @@ Loaded find_loaded() {
   return loaded;
 }
 
-/// Whether libtorch is part of the program itself.
+/// Whether libtorch is linked into the program itself.
 bool is_torch_inside() {
   const auto visit = [](dl_phdr_info* program, size_t, void* data) {
     size_t size = 0;
@@ -67,7 +67,7 @@ bool is_torch_inside() {
       const void* at = reinterpret_cast<const void*>(program->dlpi_addr + part.p_vaddr);
       if (memmem(at, part.p_filesz, kTorchText, strlen(kTorchText)) != nullptr) *static_cast<bool*>(data) = true;
     }
-    return 1;  // the program is the first, and the only one of interest
+    return 1;  // ends the iteration: only the program, which comes first, is searched
   };
   bool found = false;
   dl_iterate_phdr(visit, &found);
@@ -102,7 +102,7 @@ bool has_our_version(const char* torch) {
   return false;
 }
 
-/// libtensorpager.so beside this library, or the one that the program is linked to.
+/// Loads the libtensorpager.so in the folder of this library, or returns the one that the program is linked to.
 void* load_library() {
   if (void* there = dlopen(kLibrary, RTLD_NOW | RTLD_NOLOAD)) return there;
   Dl_info self{};
@@ -135,7 +135,7 @@ void* load_library() {
   start();
 }
 
-/// A program that got libtorch later, by dlopen(), has had no session; nor has a Python program that ignored our hook.
+/// Reports programs that had no session: libtorch was loaded later, by dlopen(), or a Python ignored our hook.
 [[gnu::destructor]] void at_end() {
   if (!is_asked_for() || g_told) return;
   const Loaded loaded = find_loaded();

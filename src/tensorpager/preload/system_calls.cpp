@@ -1,4 +1,4 @@
-#undef _FORTIFY_SOURCE  // its inline versions would be in the way of ours
+#undef _FORTIFY_SOURCE  // its inline versions would conflict with ours
 #include "tensorpager/preload/system_calls.h"
 
 #include <dlfcn.h>
@@ -21,7 +21,7 @@ bool is_ours(const Holder* one, uintptr_t buffer) { return buffer >= one->begin 
 
 bool is_paging(const Holder* one, uintptr_t caller) { return caller >= one->own_begin && caller < one->own_end; }
 
-/// A buffer that is kept resident for a call made by `caller`.
+/// Keeps a buffer resident during a call made by `caller`.
 class Held {
  public:
   Held(uintptr_t buffer, uintptr_t caller) {
@@ -80,8 +80,8 @@ ssize_t no_room() {
 using tensorpager::preload::Held;
 using tensorpager::preload::HeldList;
 
-// The C library's own function. Found when this library is loaded, since dlsym() must not be called in a signal handler
-// or in a fork of a process with threads; another library's constructor may come before.
+// The C library's own function. It is looked up when this library is loaded, since dlsym() must not be called in a
+// signal handler or in a fork of a process with threads; another library's constructor may call it earlier.
 #define TENSORPAGER_NEXT(name)                                                                  \
   static decltype(::name)* next_##name() {                                                      \
     static decltype(::name)* found = nullptr;                                                   \
@@ -93,7 +93,7 @@ using tensorpager::preload::HeldList;
 #define TENSORPAGER_NUMBER(pointer) reinterpret_cast<uintptr_t>(pointer)
 #define TENSORPAGER_CALLER TENSORPAGER_NUMBER(__builtin_return_address(0))
 
-// A call with one buffer: its arguments as declared, as passed on, and which of them is the buffer.
+// Defines a call with one buffer: its arguments as declared, as passed on, and which of them is the buffer.
 #define TENSORPAGER_CALL(name, declared, passed, buffer)                            \
   TENSORPAGER_NEXT(name)                                                            \
   ssize_t name declared {                                                           \
@@ -108,7 +108,7 @@ using tensorpager::preload::HeldList;
   }
 
 extern "C" {
-// What programs call that were compiled with _FORTIFY_SOURCE; no header declares them without it.
+// Called by programs that were compiled with _FORTIFY_SOURCE; without it, no header declares them.
 ssize_t __read_chk(int file, void* data, size_t size, size_t room);
 ssize_t __pread_chk(int file, void* data, size_t size, off_t at, size_t room);
 ssize_t __pread64_chk(int file, void* data, size_t size, off64_t at, size_t room);
@@ -137,7 +137,7 @@ TENSORPAGER_LIST_CALL(recvmsg, (int socket, msghdr* message, int flags), (socket
 TENSORPAGER_LIST_CALL(sendmsg, (int socket, const msghdr* message, int flags), (socket, message, flags),
                       message->msg_iov, message->msg_iovlen)
 
-// A stream's own reads and writes stay inside the C library, and large ones go straight to the caller's memory.
+// Streams do not use the calls above, and copy large amounts directly to and from the caller's memory.
 TENSORPAGER_NEXT(fread)
 size_t fread(void* data, size_t size, size_t count, FILE* file) {
   const Held held(TENSORPAGER_NUMBER(data), TENSORPAGER_CALLER);

@@ -21,7 +21,7 @@ using plan::Stall;
 using trace::index;
 
 constexpr std::size_t kShown = 10;
-/// A line that goes on, below where its text began.
+/// Begins a continuation line, indented to the begin of the text above.
 const std::string kNextLine = "\n" + std::string(16, ' ');
 
 std::string milliseconds(Nanoseconds time) {
@@ -132,9 +132,9 @@ class Text {
     }
   }
 
-  /// An eviction: from leaving to coming back.
+  /// An eviction and the page-in that follows it.
   struct Decision {
-    Nanoseconds cost;      // of its transfers and of what waits for them
+    Nanoseconds cost;      // time of its transfers and of the stalls that they cause
     std::uint32_t leaves;  // row
     std::uint32_t comes;   // row
   };
@@ -169,7 +169,7 @@ class Text {
     }
   }
 
-  /// The op in between at which the most bytes are too many.
+  /// Explains an eviction by the op in between at which the most bytes are live.
   std::string why(std::uint32_t begin, std::uint32_t end) const {
     const std::uint32_t ops = subject_.plan.ops;
     std::uint32_t worst = begin % ops;

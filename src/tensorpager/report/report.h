@@ -1,4 +1,4 @@
-// A plan explained to a person: who holds memory at the peak, where compute waits, what its most expensive decisions
+// Reports that explain a plan: what holds memory at the peak, where compute waits, what the most expensive decisions
 // are and why.
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace tensorpager::report {
 
-/// What a report reads. The plan is valid for the trace; `stalls` are those of following it on `machine`.
+/// The input of a report. The plan is valid for the trace; `stalls` are those when it is followed on `machine`.
 struct Subject {
   const trace::Trace& trace;
   const plan::Plan& plan;
@@ -22,10 +22,10 @@ struct Subject {
   const std::vector<plan::Stall>& stalls;
 };
 
-/// Lines of at most 120 characters, but for long names.
+/// Lines have at most 120 characters, except for long names.
 std::string write_text(const Subject& subject);
 
-/// The bytes that are live and the bytes that are charged, over the ops, under the line of the budget.
+/// A graph of live and charged bytes over the ops, with a line for the budget.
 std::string write_svg(const Subject& subject);
 
 }  // namespace tensorpager::report

@@ -8,13 +8,13 @@
 namespace tensorpager::session {
 namespace {
 
-/// A program that has had so many steps of which no two are equal (sentences of other lengths) will hardly have two.
+/// After so many steps of which no two are equal (sentences of other lengths), equal ones are unlikely to follow.
 constexpr std::size_t kMostSteps = 16;
 
-/// The observer knows blocks by addresses, of which it asks only that they differ.
+/// The observer identifies blocks by addresses; these need only be distinct.
 const void* known_as(std::uint64_t number) { return reinterpret_cast<const void*>(number); }
 
-/// Whether more steps would show nothing new.
+/// Whether a training step has recurred, or enough windows were seen without that.
 bool shows_a_step(const trace::Stream& stream) {
   const std::vector<trace::WindowClass> classes = trace::classify_windows(stream);
   const auto step = trace::find_step(classes, stream);

@@ -1,6 +1,6 @@
-// The end of a dry run: a program whose kernels are skipped is of use until one of its steps has repeated, and is ended
-// there. A sink before the one that records; the recorded stream is looked at after steps that an optimizer ends, and
-// where none does, after so many ops.
+// Ends a dry run once a step of the program has repeated: more would show nothing new. Passes events on to the
+// recorder, and searches the recorded stream after steps that an optimizer ends or, if there are none, after a number
+// of ops.
 #pragma once
 
 #include <atomic>
@@ -15,10 +15,10 @@ namespace tensorpager::session {
 class DryRun final : public base::EventSink {
  public:
   struct Options {
-    std::chrono::seconds longest{300};  // then the program is ended whatever was found
+    std::chrono::seconds longest{300};  // after this time the program is ended in any case
     std::function<trace::Stream()> stream;
     std::function<void()>
-        end;  // called where nothing is locked, on the thread that told; may return, and is called again later
+        end;  // called without locks, on the thread of the last event; if it returns, it may be called again
   };
 
   DryRun(base::EventSink& recorder, Options options);
@@ -34,8 +34,8 @@ class DryRun final : public base::EventSink {
   void hint(base::Hint hint) noexcept override;
 
  private:
-  static constexpr std::uint64_t kFirstSteps = 3;   // an optimizer makes its state in the first
-  static constexpr std::uint64_t kFirstOps = 4096;  // where nothing tells steps
+  static constexpr std::uint64_t kFirstSteps = 3;   // an optimizer makes its state in the first step
+  static constexpr std::uint64_t kFirstOps = 4096;  // for programs without steps
 
   void look();
 

@@ -16,7 +16,7 @@ std::string seconds(double value) {
   return text.data();
 }
 
-/// Of a process's statistics, or of its children's.
+/// The paging figures of a process, or of its children.
 template <typename Counts>
 std::string paging(const Counts& counts) {
   return std::to_string(counts.page_outs) + " page-outs " + size(counts.page_out_bytes) + ", " +

@@ -1,4 +1,4 @@
-// The line that a run prints at the end of its first process, whatever language the program is in.
+// The line that a run prints when its first process ends, in C++ and Python programs alike.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace tensorpager::session {
 
-/// What the child processes of a run counted: sums, and of need, peak and excess the largest.
+/// The figures of the child processes of a run: sums; the maximum of need, peak and excess.
 struct Children {
   std::uint64_t children = 0;
   std::uint64_t need_bytes = 0, peak_bytes = 0, over_budget_bytes = 0;
@@ -21,11 +21,11 @@ struct Ending {
   pager::Statistics counts;
   std::uint64_t outside_budget_bytes = 0;
   double wall_seconds = 0;
-  std::optional<Children> children = {};  // none: no child told of itself
-  std::string rank = {};                  // as torchrun numbers the process; empty: it is no rank
+  std::optional<Children> children = {};  // nullopt: no child reported figures
+  std::string rank = {};                  // rank that torchrun gave the process; empty if it has none
 };
 
-/// Without `tensorpager: ` before it.
+/// The line without the prefix `tensorpager: `.
 std::string exit_line(const Ending& ending);
 
 }  // namespace tensorpager::session

@@ -1,4 +1,4 @@
-// tensorpager._core: the session for Python. Thin; docstrings, defaults and everything Python-shaped are in
+// tensorpager._core: the session for Python. A thin layer; docstrings, defaults and all Python conventions are in
 // python/tensorpager.
 #include <ATen/dlpack.h>
 #include <pybind11/pybind11.h>
@@ -29,7 +29,7 @@ py::object statistics(const Session::Report& report) {
   return py::module_::import("json").attr("loads")(tensorpager::session::statistics_text(report));
 }
 
-/// `children`: sums and maxima by name, or None. `rank`: empty where torchrun did not start the process.
+/// `children`: sums and maxima by name, or None. `rank`: empty if torchrun did not start the process.
 std::string exit_line(const Session::Report& report, const std::optional<py::dict>& children, const std::string& rank) {
   tensorpager::session::Ending ending{.counts = report.counts,
                                       .outside_budget_bytes = report.outside_budget_bytes,
@@ -56,7 +56,7 @@ void write_statistics(const Session::Report& report, const std::string& path, st
       report, {.path = path, .is_of_first = is_of_first, .foreign_before_bytes = foreign_before_bytes});
 }
 
-/// The environment's settings, with those of `options` (parameters of enable() to texts) over them.
+/// Starts a session with the environment's settings; `options` (parameters of enable() to texts) take precedence.
 void enable(const std::map<std::string, std::string>& options) {
   Session::get().enable(tensorpager::base::read_config(&std::getenv, tensorpager::base::Taker::kPython, options));
 }
@@ -65,7 +65,7 @@ tensorpager::pager::Block* block_of(std::uintptr_t storage) {
   return tensorpager::intercept::find_block(*reinterpret_cast<c10::StorageImpl*>(storage));
 }
 
-/// Storages come as Python's `_cdata`.
+/// Pins the block of a storage, given as its `_cdata` in Python.
 std::uintptr_t pin_storage(std::uintptr_t storage) {
   auto* block = block_of(storage);
   if (block != nullptr) Session::get().pager().pin_export(*block);
@@ -76,8 +76,8 @@ void unpin_export(std::uintptr_t token) {
   if (token != 0) Session::get().pager().unpin_export(*reinterpret_cast<tensorpager::pager::Block*>(token));
 }
 
-/// Keeps the block behind a DLPack capsule resident until whoever takes the capsule calls its deleter, or it is dropped
-/// unused.
+/// Keeps the block of a DLPack capsule resident until the capsule's consumer calls the deleter, or the capsule is
+/// destroyed unused.
 template <typename Managed>
 void pin_until_deleted(Managed& managed) {
   struct Held {
@@ -105,7 +105,7 @@ void pin_capsule(const py::capsule& capsule) {
     pin_until_deleted(*capsule.get_pointer<DLManagedTensorVersioned>());
 }
 
-/// function(*arguments) with the blocks of these storages (and whether each is written) pinned for the call.
+/// Calls function(*arguments) with the blocks of these storages pinned; the flag says whether a storage is written.
 py::object call_pinned(const py::object& function, const py::tuple& arguments,
                        const std::vector<std::pair<std::uintptr_t, bool>>& storages) {
   using namespace tensorpager::pager;
@@ -133,9 +133,9 @@ py::object call_pinned(const py::object& function, const py::tuple& arguments,
   return function(*arguments);
 }
 
-/// Calls `function` on the main thread, as soon as it runs Python code again, where a dry run has seen enough.
+/// Has `function` called when a dry run is complete: on the main thread, as soon as that runs Python code again.
 void on_end_of_program(const py::function& function) {
-  static PyObject* ending = nullptr;  // for ever: the end may be asked for late
+  static PyObject* ending = nullptr;  // never freed: it may be called late
   ending = py::object(function).release().ptr();
   Session::get().set_end_of_program([] {
     Py_AddPendingCall(
@@ -166,14 +166,14 @@ PYBIND11_MODULE(_core, module) {
   module.def("enter_thread", [] { Session::get().enter_thread(); });
   module.def("reinstall_fault_handler", [] { Session::get().reinstall_fault_handler(); });
   module.def("pin_storage", &pin_storage);
-  // A number that tells live storages of ours apart, whether they are resident or not; 0 for others.
+  // A number that identifies a live storage of ours, resident or not; 0 for other storages.
   module.def("name_of_storage",
              [](std::uintptr_t storage) { return reinterpret_cast<std::uintptr_t>(block_of(storage)); });
   module.def("rebinds", [] { return Session::get().rebinds(); });
   module.def("unpin_export", &unpin_export);
   module.def("pin_capsule", &pin_capsule);
   module.def("call_pinned", &call_pinned);
-  // Whether what this thread allocates stays resident until it is freed.
+  // Whether this thread's allocations stay resident until they are freed.
   module.def("keep_allocations", [](bool on) { tensorpager::pager::t_state.keeps_allocations = on; });
   module.def("wants_steps", [] { return Session::get().wants_steps(); });
   module.def("name_storage", [](std::uintptr_t storage, const std::string& name) {

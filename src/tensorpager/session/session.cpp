@@ -47,7 +47,7 @@ namespace {
 
 bool g_is_dry = false;
 
-/// A thread's ops are seen from now on.
+/// From now on this thread's ops are intercepted.
 void enter() {
   intercept::enter_thread();
   if (g_is_dry) [[unlikely]]
@@ -76,7 +76,7 @@ std::unique_ptr<transfer::Engine> make_tier(const base::Config& config) {
   return transfer::make_queued_engine(std::move(tier), config.link);
 }
 
-constexpr base::Bytes kDeviceGranule{512};  // of torch's CUDA allocator
+constexpr base::Bytes kDeviceGranule{512};  // granule of torch's CUDA allocator
 
 void check(const base::Config& config, base::Bytes budget) {
   if (config.dry && config.trace.empty())
@@ -236,10 +236,10 @@ void Session::dismiss_guide() {
   leave_guide();
 }
 
-/// The one before the guide, if there is any.
+/// The sink that receives events first: the guide, or in a dry run a DryRun before it.
 base::EventSink& Session::make_sink(const base::Config& config) {
   if (!config.dry) return *guide_;
-  // Leaked, as other threads may be in it.
+  // Leaked, as other threads may be using it.
   return *new DryRun(*guide_, {.stream = [this] { return guide_->stream(); },
                                .end = config.dry_to_end ? std::function<void()>([] {}) : [this] { end_program_(); }});
 }
@@ -247,14 +247,14 @@ base::EventSink& Session::make_sink(const base::Config& config) {
 void Session::set_sink(const base::Config& config, base::EventSink& sink) {
   if (config.trace_device == base::TraceDevice::kHost) return parts_->pager.set_sink(&sink);
   if (device_ == nullptr)
-    device_ = new intercept::DeviceStorages(kDeviceGranule);  // for ever, as the allocator is watched for ever
+    device_ = new intercept::DeviceStorages(kDeviceGranule);  // never freed, as the allocator reports to it for ever
   device_->set_sink(&sink);
   intercept::record_device(device_);
 }
 
 void Session::leave_guide() {
   writes_trace_ = false;
-  static_cast<void>(guide_.release());  // leaked: other threads may be in it
+  static_cast<void>(guide_.release());  // leaked, as other threads may be using it
 }
 
 std::string Session::write_trace(const std::string& path) {

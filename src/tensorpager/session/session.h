@@ -1,5 +1,5 @@
-// The composition root: makes the parts, in order, and joins them. One per process; its parts are never destroyed,
-// because storages, threads and exit handlers may outlive everything that could destroy them.
+// The composition root: makes the parts of a session in order and connects them. One per process; its parts are never
+// destroyed, because storages, threads and exit handlers may outlive everything that could destroy them.
 #pragma once
 
 #include <functional>
@@ -25,60 +25,60 @@ namespace tensorpager::session {
 
 class Session {
  public:
-  /// The process's session; makes it on the first call. Throws IoError where the machine refuses.
+  /// Returns the process's session; makes it on the first call. Throws IoError if the machine refuses.
   static Session& get();
-  /// The same if it was ever made, else null.
+  /// Returns the session if it was made already, else null.
   static Session* find();
 
-  /// From here on what this process allocates is charged and paged. Throws InvalidArgument if a session is active
+  /// From now on the allocations of this process are charged and paged. Throws InvalidArgument if a session is active
   /// already, or an earlier one had the other binding; IoError if the spill directory cannot be used.
   void enable(const base::Config& config);
-  /// Pages everything in and lifts the budget. What was counted stays readable.
+  /// Pages everything in and lifts the budget. The figures remain readable.
   void disable();
   bool active() const { return active_; }
   /// Whether blocks may change their address. Only after the first enable().
   bool rebinds() const;
 
-  /// This thread's ops are seen from now on. A thread is also entered by its first allocation or fault.
+  /// From now on this thread's ops are intercepted. A thread's first allocation or fault has the same effect.
   void enter_thread();
-  /// Lets go of what finished collectives kept.
+  /// Releases what finished collectives kept.
   void release_collectives();
-  /// Puts our fault handler in front again after something replaced it.
+  /// Makes our fault handler the first one again, after something replaced it.
   void reinstall_fault_handler();
 
-  /// Whether anybody looks for steps.
+  /// Whether hints about steps are used.
   bool wants_steps() const { return active_ && guide_ != nullptr; }
   void hint(base::Hint hint);
-  /// What the storage is for, in the trace that is written: `parameter`, `gradient`, `optimizer`.
+  /// Names the purpose of the storage in the trace that is written: `parameter`, `gradient`, `optimizer`.
   void name_storage(c10::StorageImpl& storage, const std::string& name);
-  /// This process writes no trace: others of its run do.
+  /// From now on this process writes no trace, as other processes of the run do.
   void stop_recording();
-  /// Nothing is recorded or planned any more: on demand it goes on.
+  /// Ends recording and planning; paging goes on on demand.
   void dismiss_guide();
-  /// The same in a forked child, where a thread that is not there may hold its locks.
+  /// The same in a forked child, where a thread that does not exist there may hold the locks of the guide.
   void leave_guide();
-  /// Writes a trace of what was recorded to `path`; what there was, for people. Empty where nothing is recorded. Throws
-  /// IoError.
+  /// Writes a trace from the records to `path`. Returns a line that describes them for messages, empty if nothing is
+  /// recorded. Throws IoError.
   std::string write_trace(const std::string& path);
 
-  /// What ends the program, where a dry run has seen enough; called on any thread, and again where the program went on.
+  /// What ends the program when a dry run is complete; called on any thread, and again if the program continues.
   void set_end_of_program(std::function<void()> end) { end_program_ = std::move(end); }
-  /// The accelerator's storages, where they are recorded; else null.
+  /// The accelerator's storages if they are recorded, else null.
   intercept::DeviceStorages* device_storages() { return device_; }
 
   struct Report {
     std::string binding;  // stable or rebinding
-    std::string spill;    // where paged-out bytes go, for people
+    std::string spill;    // where paged-out bytes go, as text for messages
     pager::Statistics counts;
     guide::Progress guidance;
-    std::uint64_t outside_budget_bytes = 0;  // foreign storages that ops used, the most alive at once
+    std::uint64_t outside_budget_bytes = 0;  // peak of live foreign storages that ops used
     double wall_seconds = 0;                 // since enable()
     std::vector<pager::Curve::Point> curve;
   };
-  /// While active, the state now; afterwards, as it was at disable().
+  /// The figures now, while the session is active; afterwards those at disable().
   Report report();
 
-  /// Only after the first enable().
+  /// May be called only after the first enable().
   pager::Pager& pager();
 
  private:
@@ -93,12 +93,12 @@ class Session {
 
   Parts* parts_ = nullptr;  // made by the first enable()
   bool active_ = false;
-  bool serves_faults_ = false;  // rebinding: only to count writes that no op announced, under the fuzzer
+  bool serves_faults_ = false;  // under rebinding only with the fuzzer, to count writes that no op announced
   double started_ = 0;
   std::string spill_;
-  std::unique_ptr<guide::Guide> guide_;          // null where nothing is recorded
-  guide::Progress guidance_;                     // of the last one
-  intercept::DeviceStorages* device_ = nullptr;  // made where a session records them
+  std::unique_ptr<guide::Guide> guide_;          // null if nothing is recorded
+  guide::Progress guidance_;                     // of the last guide
+  intercept::DeviceStorages* device_ = nullptr;  // made by a session that records them
   std::function<void()> end_program_ = [] {};
   BlockNames names_;
   bool writes_trace_ = false;

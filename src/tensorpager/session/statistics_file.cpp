@@ -36,7 +36,7 @@ Json emulation() {
   return text.empty() ? Json::object() : Json::parse(text);
 }
 
-/// As Python's json module writes it. A spill directory's name need not be UTF-8.
+/// The text that Python's json module would write. The name of a spill directory need not be UTF-8.
 std::string text_of(const Json& object) { return object.dump(1, ' ', true, Json::error_handler_t::replace) + "\n"; }
 
 bool write(const std::string& path, const Json& object, Existing existing) {

@@ -1,4 +1,4 @@
-// The statistics as docs/formats.md has them, for Python's stats() and for files.
+// The statistics in the format of docs/formats.md, for Python's stats() and for files.
 #pragma once
 
 #include <cstdint>
@@ -9,21 +9,21 @@
 
 namespace tensorpager::session {
 
-/// One JSON object.
+/// Returns one JSON object.
 std::string statistics_text(const Session::Report& report);
 
 struct StatisticsFile {
   std::string path;
-  /// The process speaks for its run or its rank. A launcher without torch may have started several such processes: the
-  /// one that ends first writes `path`, the others `path.PID`. `run` removed what an earlier run had left.
+  /// The process is the first of its run or its rank. A launcher without torch may have started several such processes:
+  /// the one that ends first writes `path`, the others `path.PID`. `run` removed the files of an earlier run.
   bool is_of_first = false;
-  std::optional<std::uint64_t> foreign_before_bytes = {};  // Python's
+  std::optional<std::uint64_t> foreign_before_bytes = {};  // counted in Python
 };
 
-/// Writes the object, with what the emulated card did if there is one. Throws IoError.
+/// Writes the object, with the emulated card's figures if there is one. Throws IoError.
 void write_statistics(const Session::Report& report, const StatisticsFile& file);
 
-/// What the emulated card did, alone: of a process without a session. Throws IoError.
+/// Writes only the emulated card's figures, for a process without a session. Throws IoError.
 void write_emulation_statistics(const std::string& path);
 
 }  // namespace tensorpager::session

@@ -27,7 +27,7 @@ bool hold(std::uintptr_t address, void** token) {
 
 void release(void* token) { g_pager->unpin_export(*static_cast<pager::Block*>(token)); }
 
-/// Where the code of this library lies.
+/// Finds the address range of the code of this library.
 void find_own_code(preload::Holder& holder) {
   Dl_info info{};
   void* extra = nullptr;
@@ -55,7 +55,7 @@ void find_own_code(preload::Holder& holder) {
 
 void serve_system_calls(pager::Pager& pager, const arena::AddressSpace& space) {
   using SetHolder = decltype(::tensorpager_hold_buffers)*;
-  // The first copy that the program itself sees, if any: not this library's own where it was loaded later.
+  // The copy that the program itself sees first, if any; if this library was loaded later, it is not its own.
   void* const program = dlopen(nullptr, RTLD_LAZY);
   const auto set = reinterpret_cast<SetHolder>(dlsym(program, "tensorpager_hold_buffers"));
   dlclose(program);

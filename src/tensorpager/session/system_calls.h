@@ -1,4 +1,4 @@
-// Joins the pager to the calls of preload/system_calls.h.
+// Connects the pager to the wrappers of preload/system_calls.h.
 #pragma once
 
 #include "tensorpager/arena/address_space.h"
@@ -6,8 +6,8 @@
 
 namespace tensorpager::session {
 
-/// Once in a process; both must live for ever. Does nothing where no copy of those calls comes before the C library's,
-/// as in a Python program that was not started by `tensorpager run`.
+/// Called once in a process; both arguments must live for ever. Does nothing if no copy of the wrappers precedes the C
+/// library, as in a Python program that `tensorpager run` did not start.
 void serve_system_calls(pager::Pager& pager, const arena::AddressSpace& space);
 
 }  // namespace tensorpager::session

@@ -9,7 +9,7 @@
 namespace tensorpager::session {
 namespace {
 
-constexpr std::size_t kMostTold = 8;  // classes; a line is to be read
+constexpr std::size_t kMostTold = 8;  // classes in a message, to keep the line readable
 
 std::string describe(const trace::WindowClass& one) {
   const plan::Liveness liveness(one.trace);

@@ -22,7 +22,7 @@ std::vector<Block*> BookkeepingBinding::set_limit(Bytes budget) {
   return {};
 }
 
-/// The block there, if it can leave; null where a slab, a page-in under way, a pinned or a departed block is.
+/// Returns the block at `offset` if it can be evicted; null for a slab, and for a block that is pinned or absent.
 Block* BookkeepingBinding::evictable_at(std::uint64_t offset) const {
   auto* block = static_cast<Block*>(space_.owner_at(places_.at(offset).name));
   return block == nullptr || block->is_absent() || block->is_pinned() ? nullptr : block;
@@ -52,7 +52,7 @@ std::optional<std::vector<Block*>> BookkeepingBinding::in_the_way(const pager::W
   std::optional<std::uint64_t> at = wanted.at ? wanted.at : std::exchange(next_if_unsaid_, std::nullopt);
   if (wanted.is_slab) at = region_.limit().count() - wanted.bytes.count();
   if (at) {
-    // Where something that cannot leave is in the way it goes elsewhere, as a block that no plan knows.
+    // If a block in the range cannot be evicted, this one is placed elsewhere, like an unplanned block.
     auto blocks = in_the_way_at(*at, wanted.bytes);
     next_place_ = *at;
     if (blocks || wanted.is_slab) return blocks;

@@ -1,5 +1,5 @@
-// A binding without memory: blocks have an offset in an arena of exactly the budget, and are charged. An address is a
-// name here, never touched. As on a device whose copies are ordered by events, a page-in may be queued behind the
+// A binding without memory: blocks have an offset in an arena of exactly the budget, and are charged. Addresses are
+// only names and never accessed. As on a device whose copies are ordered by events, a page-in may be queued behind the
 // page-out that frees its place.
 #pragma once
 
@@ -15,11 +15,11 @@ namespace tensorpager::sim {
 
 class BookkeepingBinding final : public pager::Binding {
  public:
-  /// Blocks that no plan knows go to [reserve_begin, reserve_end) first.
+  /// Unplanned blocks are placed in [reserve_begin, reserve_end) if there is room.
   BookkeepingBinding(arena::AddressSpace& space, base::Bytes granule, base::Bytes reserve_begin,
                      base::Bytes reserve_end);
 
-  /// Where the next block goes that nobody says a place for.
+  /// Sets the offset of the next block for which no place is asked.
   void place_next_at(std::uint64_t offset) { next_if_unsaid_ = offset; }
 
   base::Bytes charge_for(base::Bytes size) const override { return base::round_up(size, granule_); }

@@ -14,7 +14,7 @@ using trace::index;
 using trace::Op;
 using trace::StorageId;
 
-constexpr std::size_t kLongestLife = 50;  // of what an inserted op makes, in ops
+constexpr std::size_t kLongestLife = 50;  // of the storage that an inserted op makes, in ops
 
 class Misser {
  public:
@@ -67,7 +67,7 @@ class Misser {
     add(std::move(inserted));
   }
 
-  /// Its births and deaths are the op's before it.
+  /// Leaves an op out; the op before it gets its births and deaths.
   void leave_out(const Op& op) {
     for (const StorageId id : op.births) missed_.window.storages[index(id)].bytes = base::Bytes(0);
     Op& before = missed_.window.ops.back();
@@ -104,8 +104,8 @@ class Misser {
   std::mt19937& random_;
   Missed missed_;
   std::vector<StorageId> alive_;
-  std::vector<Foreign> foreign_;  // made by inserted ops
-  bool is_last_ = false;          // the planned op
+  std::vector<Foreign> foreign_;  // storages that inserted ops made
+  bool is_last_ = false;          // whether the current planned op is the last
 };
 
 }  // namespace

@@ -48,7 +48,7 @@ struct PagerRun::Parts {
     if (blocks.size() <= index(id)) blocks.resize(index(id) + 1);
     return blocks[index(id)];
   }
-  /// A storage that has a block from its birth on, and is told where.
+  /// Creates a block that is claimed at once, as for a storage that exists from its birth on.
   Block& create(Bytes size) {
     Block& block = pager.create(size);
     pager.claim(block, &block);
@@ -64,7 +64,7 @@ struct PagerRun::Parts {
   BookkeepingBinding binding;
   pager::Pager pager{space, binding, std::make_unique<pager::LruPolicy>()};
   follow::PlanSwitch plans;
-  std::vector<Block*> blocks;  // by storage; null where it is not alive, or never paged
+  std::vector<Block*> blocks;  // by storage; null if it is not alive, or never paged
 };
 
 PagerRun::PagerRun(const std::vector<Class>& classes, const machine::Machine& machine)
@@ -75,7 +75,7 @@ PagerRun::PagerRun(const std::vector<Class>& classes, const machine::Machine& ma
   parts_->engine = engine.get();
   pager.start({.budget = plan.budget, .fuzz = {}}, std::move(engine));
   if (plan.slab > Bytes(0)) pager.acquire_slab_chunk(plan.slab);
-  // What no row has is below all the time, and may be larger than the budget.
+  // Entries without a row stay paged out throughout; they may be larger than the budget.
   std::vector<bool> has_row(trace.storages.size());
   for (const Class& one : classes)
     for (const plan::Row& row : one.plan.rows)
@@ -87,7 +87,7 @@ PagerRun::PagerRun(const std::vector<Class>& classes, const machine::Machine& ma
     for (std::size_t j = 0; j < classes.size(); ++j) parts_->plans.cursor(j).bind(StorageId{i}, block);
     pager.page_out_all();
   }
-  // As far as it is known they are clean: what is written in every window is dirty from the second on.
+  // They count as clean at first; what every window writes is dirty from the second one on.
   for (const plan::Row& row : plan.rows) {
     if (row.fill != plan::Fill::kBoundary) continue;
     pager::PinSet pins(pager, pager::Temporaries::kKeep);
@@ -104,7 +104,7 @@ PagerRun::~PagerRun() {
   parts_->pager.follow(nullptr);
   for (Block* block : parts_->blocks)
     if (block != nullptr) parts_->pager.destroy(*block);
-  parts_->pager.stop();  // what died while it was copied goes now
+  parts_->pager.stop();  // frees blocks that died while they were copied
 }
 
 pager::Statistics PagerRun::counts() { return parts_->pager.statistics(); }

@@ -1,6 +1,6 @@
-// The pager itself, on a virtual clock: ops of a trace are told to it as a program's would be, a plan says what moves,
-// and nothing but the bytes is left out. The simulator says what a plan promises; this says what the pager makes of it,
-// where the program does as planned and where it does not.
+// Runs the real pager on a virtual clock: it is notified of the ops of a trace as of those of a program, and follows a
+// plan; only the bytes are missing. The simulator computes what a plan predicts; this measures what the pager achieves,
+// with programs that do as planned and with those that do not.
 #pragma once
 
 #include <memory>
@@ -20,9 +20,9 @@ class PagerRun {
     const trace::Trace& trace;
     const plan::Plan& plan;  // valid for it
   };
-  /// Of windows of one class or several: the plans have one budget and one boundary, and what is alive at a window's
-  /// begin has the same numbers in all traces. All must outlive this. What the plans have in memory at the begin is
-  /// there, the rest of the entry is below.
+  /// Follows the plans of one or several classes of windows. The plans have one budget and one boundary, and storages
+  /// that are alive at the begin of windows have the same numbers in all traces. All must outlive this. At first, what
+  /// the plans have in memory at the begin is resident, the rest of the entry paged out.
   PagerRun(const std::vector<Class>& classes, const machine::Machine& machine);
   PagerRun(const trace::Trace& trace, const plan::Plan& plan, const machine::Machine& machine)
       : PagerRun({{trace, plan}}, machine) {}
@@ -31,16 +31,16 @@ class PagerRun {
   PagerRun& operator=(const PagerRun&) = delete;
 
   struct Window {
-    plan::Prediction measured;  // to compare with what the plan promises
+    plan::Prediction measured;  // to compare with the plan's prediction
     machine::Nanoseconds stalled_for_page_outs{0};
     machine::Nanoseconds stalled_for_page_ins{0};
-    machine::Nanoseconds handled{0};  // transfers
+    machine::Nanoseconds handled{0};  // CPU time of transfers
     std::uint64_t followed_ops = 0;
     std::uint64_t misses = 0;
-    std::uint64_t ops_as_planned = 0;  // of the pager's account: as many bytes resident as planned
+    std::uint64_t ops_as_planned = 0;  // as the pager counts them: as many bytes resident as planned
   };
-  /// Runs a planned window, or another that begins and ends with the same storages. Throws OverBudget where an op does
-  /// not fit.
+  /// Runs a planned window, or another that begins and ends with the same storages. Throws OverBudget if an op does not
+  /// fit.
   Window run(const trace::Trace& window);
 
   pager::Statistics counts();
@@ -53,7 +53,7 @@ class PagerRun {
   std::unique_ptr<Parts> parts_;
 };
 
-/// The third of three planned windows: the steady state.
+/// Runs three planned windows and returns the third: the steady state.
 PagerRun::Window follow(const trace::Trace& trace, const plan::Plan& plan, const machine::Machine& machine);
 
 }  // namespace tensorpager::sim

@@ -23,7 +23,7 @@ struct Action {
   std::uint32_t row;
 };
 
-/// What a pager does at each op, in order: kinds are numbered so that those of an op sort right.
+/// The actions of a pager, in order: at each op rows leave, others begin, needed page-ins are awaited, the op runs.
 std::vector<Action> lower(const plan::Plan& plan) {
   std::vector<std::vector<Action>> before(plan.ops + 1);
   std::vector<std::vector<Action>> needs(plan.ops + 1);
@@ -52,12 +52,12 @@ std::vector<Action> lower(const plan::Plan& plan) {
   return actions;
 }
 
-/// A queue of transfers in one direction: each begins when the one before is done.
+/// A queue of transfers in one direction: each begins when the one before it is done.
 class LinkQueue {
  public:
   explicit LinkQueue(const machine::Link& link) : link_(link) {}
 
-  /// When it will be done, if nothing lets it begin before `ready`.
+  /// Returns when the transfer will be done, if it cannot begin before `ready`.
   Nanoseconds submit(Bytes bytes, Nanoseconds ready) {
     idle_from_ = std::max(idle_from_, ready) + link_.time_of(bytes);
     return idle_from_;
@@ -139,7 +139,7 @@ class VirtualMachine {
     }
   }
 
-  /// For the newest page-out of a row, and all before it. In the first window it may not have been submitted at all.
+  /// Waits for the newest page-out of a row, and all before it. In the first window it may not have been submitted yet.
   void wait(const Action& action, std::uint32_t page_out) {
     const auto newest = std::find_if(page_outs_.rbegin(), page_outs_.rend(),
                                      [&](const PageOut& candidate) { return candidate.row == page_out; });
@@ -173,8 +173,8 @@ class VirtualMachine {
   LinkQueue out_;
   LinkQueue in_;
   Nanoseconds clock_{0};
-  Nanoseconds owed_{0};             // for handling transfers, before the next op
-  Nanoseconds block_free_from_{0};  // of the row that begins, by its wait
+  Nanoseconds owed_{0};             // CPU time of transfers, spent before the next op
+  Nanoseconds block_free_from_{0};  // when the block of the row that begins is free, by its wait
   Bytes charged_;
   std::unordered_map<std::uint32_t, std::uint32_t> row_of_ticket_;
   std::unordered_map<std::uint32_t, Nanoseconds> arrives_;  // by row

@@ -1,7 +1,8 @@
-// Runs a plan on a virtual clock: its rows become actions, in the order in which a pager would take them, and a machine
-// of one compute engine and two links executes them for three windows. What the last one shows is the steady state.
+// Runs a plan on a virtual clock: its rows become a pager's actions, and a machine of one compute engine and two links
+// executes them for three windows. The result is that of the last one: the steady state.
 //
-// It shares no arithmetic with the planner's own model; on random traces the two agree to the nanosecond and the byte.
+// It shares no arithmetic with the planner's timing model; on random traces the two agree to the nanosecond and the
+// byte.
 #pragma once
 
 #include <chrono>
@@ -16,9 +17,9 @@
 namespace tensorpager::sim {
 
 struct Outcome {
-  plan::Prediction measured;            // to compare with what the plan promises
+  plan::Prediction measured;            // to compare with the plan's prediction
   std::vector<plan::Stall> stalls;      // by op
-  std::chrono::nanoseconds handled{0};  // time that transfers cost who computes
+  std::chrono::nanoseconds handled{0};  // CPU time of transfers on the thread that computes
   std::chrono::nanoseconds stalled() const { return measured.step - measured.compute - handled; }
 };
 

@@ -1,5 +1,5 @@
-// A tier without bytes, on a clock that only this engine and who runs ops move on: a transfer takes what the machine's
-// link says, transfers of a direction follow each other, and waiting costs no time but the clock's.
+// A tier without bytes, on a clock that only this engine and the code that runs ops advance: a transfer takes the time
+// of the machine's link, transfers of one direction follow each other, and waiting advances the clock.
 #pragma once
 
 #include <utility>
@@ -34,11 +34,11 @@ class VirtualEngine final : public transfer::Engine {
   base::Bytes reserved() const override { return reserved_; }
   std::string name() const override { return "virtual"; }
 
-  /// What handling the transfers submitted since the last call costs who runs ops.
+  /// CPU time of the transfers submitted since the last call.
   Nanoseconds take_handling() { return std::exchange(handling_, Nanoseconds(0)); }
-  /// Both links are idle, and nothing is under way.
+  /// Resets the engine: both links are idle, and all times are zero.
   void forget();
-  /// Time that the clock was moved on by waits for page-outs, and for page-ins.
+  /// How far waits for page-outs, and for page-ins, advanced the clock.
   Nanoseconds stalled_for_page_outs() const { return stalled_[kOut]; }
   Nanoseconds stalled_for_page_ins() const { return stalled_[kIn]; }
 

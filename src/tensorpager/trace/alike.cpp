@@ -7,11 +7,11 @@
 namespace tensorpager::trace {
 namespace {
 
-/// Of the ops of two windows: so many that only one has, and they are not alike. A forward pass and a training step
+/// Windows are not similar if a larger share of their ops is in only one of them. A forward pass and a training step
 /// differ by half, a net of six layers and one of five by an eleventh.
 constexpr double kMostDifferent = 0.2;
 
-/// How often each op comes.
+/// Ops by name: how many there are.
 using Profile = std::map<std::string, std::size_t>;
 
 Profile profile_of(const Trace& trace) {
@@ -53,7 +53,7 @@ void raise_sizes(Trace& trace, const Trace& other) {
 
 std::vector<WindowClass> join_alike(const std::vector<WindowClass>& classes, std::size_t least_ops) {
   struct Group {
-    Profile profile;  // of the newest
+    Profile profile;  // of the newest window
     WindowClass joined;
     std::size_t ops_that_came_again;
   };

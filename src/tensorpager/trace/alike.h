@@ -1,5 +1,5 @@
-// Windows that do nearly the same, and none of them twice: sentences of other lengths in each batch, a layer or a
-// teacher that is left out at random.
+// Joins windows that are similar but not equal: batches with sentences of other lengths, a layer or a teacher model
+// that is left out at random.
 #pragma once
 
 #include <vector>
@@ -8,10 +8,10 @@
 
 namespace tensorpager::trace {
 
-/// Windows that are alike in what ops they have, whatever their sizes, and of which most came once only: those of each
-/// such group as one class. Where most came again, in classes of `least_ops` in all, these stand for themselves and for
-/// what is like them. The trace is the newest window's, with the largest sizes of those that differ from it in sizes
-/// only.
+/// Groups windows that have similar ops, whatever their sizes. If most windows of a group occurred only once, the group
+/// becomes one class. If most recurred, in classes of at least `least_ops` ops in total, these classes stay and stand
+/// for the similar ones. The trace is that of the newest window, with the largest sizes of the windows that differ from
+/// it in sizes only.
 std::vector<WindowClass> join_alike(const std::vector<WindowClass>& classes, std::size_t least_ops);
 
 }  // namespace tensorpager::trace

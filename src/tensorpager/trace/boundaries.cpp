@@ -12,13 +12,13 @@ namespace {
 
 using Positions = std::vector<std::size_t>;  // ascending; position p lies before op p
 
-/// Below this share of a step's ops, what runs no backward pass is no window. A forward pass is about a third.
+/// Without a backward pass, a stretch below this share of a step's ops is no window. A forward pass is about a third.
 constexpr std::size_t kLeastShare = 5;
-/// What writes older storages in so many of its ops updates them.
+/// A stretch that writes older storages in at least this share of its ops updates them.
 constexpr std::size_t kUpdateShare = 4;
-constexpr int kMostLevels = 8;  // stretches within stretches
+constexpr int kMostLevels = 8;  // of nested searches
 
-/// The set of storages that are alive, as a sum over them: equal for equal sets.
+/// A hash of the set of live storages: a sum over them, equal for equal sets.
 struct LiveSet {
   std::uint64_t sum = 0;
   std::uint64_t bytes = 0;
@@ -80,7 +80,7 @@ class Finder {
     }
   }
 
-  /// Whether an optimizer steps next, before the autograd engine runs again: what is done there belongs to the step.
+  /// Finds where an optimizer steps before the autograd engine runs again: ops there belong to its step.
   void find_updates() {
     std::unordered_set<std::uint32_t> with_backward;  // optimizers that call the program's closure, as LBFGS
     for (const StreamOp& one : stream_.ops) {
@@ -93,7 +93,7 @@ class Finder {
     }
   }
 
-  /// Steps that are over at each position.
+  /// Counts the steps that are complete at each position.
   void count_steps() {
     const std::size_t ops = stream_.ops.size();
     const bool marked = ops > 0 && op(ops - 1).steps_before > op(0).steps_before;
@@ -136,7 +136,8 @@ class Finder {
     return updates > 0 && updates * kUpdateShare >= end - begin;
   }
 
-  /// Whether the stretch between two returns to the boundary's set is more than a trifle, where a step has `step` ops.
+  /// Whether the stretch between two returns to the boundary's set is long enough for a window, if a step has `step`
+  /// ops.
   bool is_substantial(std::size_t begin, std::size_t end, std::size_t step) const {
     if (has_backward(begin, end)) return true;
     return !before_optimizer_[begin] && work(begin, end) * kLeastShare >= step && !is_update(begin, end);
@@ -158,7 +159,7 @@ class Finder {
     return count;
   }
 
-  /// The set with the fewest bytes of those that return at nearly every step; empty where none does.
+  /// Where the set with the fewest bytes returns, of those that return at nearly every step; empty if none does.
   Positions choose(const std::map<std::uint64_t, Positions>& returns, std::size_t begin, std::size_t end) const {
     const bool has_steps = steps_.back() > 0;
     const auto counts = [&](std::size_t p, std::size_t q) { return has_steps ? steps(p, q) > 0 : q - p > 1; };
@@ -175,7 +176,7 @@ class Finder {
     return best != nullptr ? *best : Positions();
   }
 
-  /// The ops of a step, the optimizer's apart.
+  /// The number of ops of a step, without the optimizer's.
   std::size_t step_work(const Positions& positions) const {
     std::vector<std::size_t> all;
     for (std::size_t i = 1; i < positions.size(); ++i) {
@@ -191,8 +192,8 @@ class Finder {
     return longest;
   }
 
-  /// Of each run of positions without anything substantial between them, the first after the last update where
-  /// gradients too are as they are at most of the runs; of two such states the one with fewer bytes.
+  /// Of each run of positions without anything substantial between them, the first after the last update at which the
+  /// live storages, gradients included, are those of most runs; of several such sets, the one with the fewest bytes.
   Positions boundaries_at(const Positions& positions, std::size_t step) const {
     std::vector<Positions> runs(1, {positions.front()});
     for (std::size_t i = 1; i < positions.size(); ++i) {
@@ -238,7 +239,7 @@ class Finder {
     return boundaries;
   }
 
-  /// The median, and at least one.
+  /// The median number of steps between two boundaries, at least 1.
   std::size_t usual_steps(const Positions& boundaries) const {
     std::vector<std::size_t> all;
     for (std::size_t i = 1; i < boundaries.size(); ++i) all.push_back(steps(boundaries[i - 1], boundaries[i]));
@@ -258,17 +259,17 @@ class Finder {
       const Span window{boundaries[i - 1], boundaries[i]};
       const bool may_repeat = !has_backward(window.begin, window.end) && work(window.begin, window.end) > step;
       if (may_repeat && take_apart(window, step, windows)) continue;
-      // So many steps within one window are those of another phase.
+      // A window with so many steps is another phase of the program, with windows of its own.
       const std::size_t before = windows.size();
       if (steps(window.begin, window.end) >= 3 * usual) find_in(window.begin + 1, window.end - 1, levels - 1, windows);
       if (windows.size() == before) windows.push_back(window);
     }
-    // Before and after it the program may have done something else, again and again.
+    // Before the first boundary and after the last the program may repeat something else.
     if (boundaries.front() > begin) find_in(begin, boundaries.front(), levels - 1, windows);
     if (boundaries.back() < end) find_in(boundaries.back(), end, levels - 1, windows);
   }
 
-  /// Where a stretch without a backward pass does the same several times.
+  /// Splits a stretch without a backward pass that repeats the same ops. Returns false if it does not repeat.
   bool take_apart(const Span& stretch, std::size_t step, std::vector<Span>& windows) const {
     const auto counts = [&](std::size_t p, std::size_t q) { return is_substantial(p, q, step); };
     const Positions* best = nullptr;
@@ -289,7 +290,7 @@ class Finder {
   const Stream& stream_;
   std::vector<LiveSet> all_;                          // by position
   std::vector<LiveSet> kept_;                         // the same without gradients
-  std::vector<std::size_t> work_, backward_, steps_;  // by position: how many before it
+  std::vector<std::size_t> work_, backward_, steps_;  // by position: counts of what precedes it
   std::vector<bool> before_optimizer_;                // by position
 };
 

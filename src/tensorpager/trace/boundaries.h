@@ -1,4 +1,4 @@
-// Where a program's windows begin and end. Nothing tells, so it is worked out from what was alive when:
+// Where a program's windows begin and end. The program does not say, so it is inferred from which storages are alive:
 //
 //   bytes alive, gradients apart          B: boundary
 //        /\            /\          /\                     a training step
@@ -6,19 +6,18 @@
 //   ___/    \________/    \______/    \_____/  \/  \___
 //        optimizer  B  optimizer  B         B   B   B
 //
-// - A boundary lies where the set of live storages is one that comes back, by the ops that made them (sizes change with
-//   the batch). Never within a run of the autograd engine or an optimizer's step.
-// - Of the sets that come back at nearly every step, the one with the fewest bytes counts: it is met between steps, and
+// - A boundary lies where the set of live storages recurs; storages are compared by the ops that made them (sizes
+//   change with the batch). It is never within a run of the autograd engine or an optimizer's step.
+// - Of the sets that recur at nearly every step, the one with the fewest bytes is chosen: it occurs between steps, and
 //   not in the middle of a forward pass or of a loop over time. A step is what the program marks, else a step of an
 //   optimizer, else a run of the engine.
-// - Gradients are left out of that, as they may die before, in or after a step. Then the boundary is put where they too
-//   are the same at most steps.
-// - What returns to that set but runs no backward pass, and is less than a fifth of one that does, writes what was
-// there
-//   before, or comes before an optimizer's step, is no window: clipping, updates and averages of weights belong to the
-//   step before, other trifles (logging, loading) to the next.
-// - A longer stretch without a backward pass is taken apart where it does the same several times (batches of an
-//   evaluation, each held until the next is there).
+// - Gradients are left out of these sets, as they may die before, in or after a step. The boundary is then put where
+//   the gradients too are the same at most steps.
+// - A stretch between two recurrences is no window if it runs no backward pass and has less than a fifth of the ops of
+//   a step, writes older storages, or precedes an optimizer's step: clipping, updates and averages of weights belong to
+//   the step before, other short stretches (logging, loading) to the next.
+// - A longer stretch without a backward pass is split if it repeats the same ops (batches of an evaluation, each held
+//   until the next is there).
 #pragma once
 
 #include <vector>
@@ -28,7 +27,8 @@
 
 namespace tensorpager::trace {
 
-/// Windows in order, none overlapping. What lies between two of them is no window: initialisation, or an odd stretch.
+/// Returns the windows in order; they do not overlap. Ops between windows belong to none: initialisation, or a stretch
+/// that does not recur.
 std::vector<Span> find_windows(const Stream& stream);
 
 }  // namespace tensorpager::trace

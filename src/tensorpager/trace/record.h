@@ -1,8 +1,8 @@
-// A trace: what one window of a program did with its storages, op by op. A plain value; who made it does not matter.
+// A trace: what one window of a program did with its storages, op by op. A plain value, whatever made it.
 //
-// A window returns to the set of live storages that it began with. A storage that is alive at its entry either lives
-// through it (a parameter) or dies in it and is born again (a gradient, where the window begins between the two); every
-// other one is born and dies within the window.
+// A window ends with the set of live storages that it began with. A storage that is alive at the beginning (an entry)
+// either lives through the window (a parameter) or dies in it and is born again (a gradient, if the window begins
+// between the two); every other storage is born and dies within the window.
 #pragma once
 
 #include <chrono>
@@ -22,20 +22,20 @@ constexpr std::uint32_t index(StorageId id) { return static_cast<std::uint32_t>(
 using base::Precision;
 
 struct Storage {
-  base::Bytes bytes = {};                      // as asked for, before rounding to the granule
-  bool entry = false;                          // alive when the window begins, and when it ends
+  base::Bytes bytes = {};                      // as requested, before rounding to the granule
+  bool entry = false;                          // alive when the window begins and when it ends
   std::string name = {};                       // for reports; may be empty
-  std::optional<std::uint64_t> identity = {};  // of an entry: the same in the traces of all classes of windows
+  std::optional<std::uint64_t> identity = {};  // of entries: the same in the traces of all classes of windows
 };
 
 struct Op {
   std::string name = {};
   std::vector<StorageId> reads = {};
-  std::vector<StorageId> writes = {};  // written, and alive before
+  std::vector<StorageId> writes = {};  // written, and alive before the op
   std::vector<StorageId> births = {};  // made and written by this op
   std::vector<StorageId> deaths = {};  // freed after this op and before the next
-  base::Bytes temporary = {};          // what its kernel allocates and frees again, at the most
-  std::chrono::nanoseconds time{0};    // as measured; 0 where it was not
+  base::Bytes temporary = {};          // peak of what its kernel allocates and frees again
+  std::chrono::nanoseconds time{0};    // as measured; 0 if it was not
   std::uint64_t flops = 0;
   base::Bytes moved = {};  // bytes that its kernel reads and writes
   Precision precision = Precision::kFloat32;
@@ -47,19 +47,19 @@ struct Op {
 
 struct Trace {
   base::Bytes granule = base::kPage;   // what a block's size is rounded up to; a power of two
-  base::Bytes slab = {};               // charged all the time for what is too small to be listed as storages
+  base::Bytes slab = {};               // charged throughout for the storages that are too small to be listed
   std::vector<Storage> storages = {};  // by StorageId
   std::vector<Op> ops = {};            // by op index
 };
 
-/// Says what the rules at the top do not allow, op by op. `add` gives an empty text where all is well.
+/// Checks the rules above, op by op. `add` returns an empty text if the op follows them.
 class Checker {
  public:
   explicit Checker(const std::vector<Storage>& storages);
 
-  /// Every id must be one of `storages`. The text begins with the field that is wrong.
+  /// Every id must be one of `storages`. The text begins with the name of the wrong field.
   std::string add(const Op& op);
-  /// After the last op.
+  /// Called after the last op.
   std::string finish() const;
 
  private:
@@ -68,12 +68,12 @@ class Checker {
 
   const std::vector<Storage>& storages_;
   std::vector<State> states_;
-  std::vector<std::uint64_t> marks_;  // the last list that each storage was seen in
+  std::vector<std::uint64_t> marks_;  // the last list in which each storage occurred
   std::vector<bool> reborn_;
   std::uint64_t mark_ = 0;
 };
 
-/// Throws InvalidArgument, naming the op, where a trace that was not read from a file breaks the rules.
+/// Throws InvalidArgument with the op, if a trace that was not read from a file breaks the rules.
 void check(const Trace& trace);
 
 }  // namespace tensorpager::trace

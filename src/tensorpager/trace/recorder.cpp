@@ -94,7 +94,7 @@ void Recorder::block_died(Ticket ticket, std::uint64_t number) noexcept {
     ops_.back().deaths.push_back(number);
 }
 
-/// The most that blocks took at one time which are dead by now, and where between them the others were made.
+/// Computes the op's temporary bytes, from blocks that are dead by now, and the place of each other birth.
 void Recorder::settle_temporaries(Op& op, Ticket ticket) {
   auto changes = changes_.extract(ticket);
   if (changes.empty()) return;
@@ -122,7 +122,7 @@ Bytes Recorder::largest_sum(const std::vector<Change>& changes) {
   return most;
 }
 
-/// Where each goes into the first gap that holds it.
+/// The length of one piece of memory in which each block is put into the first gap that holds it.
 Bytes Recorder::length_of_piece(const std::vector<Change>& changes) {
   struct Place {
     std::uint64_t number, begin, end;
@@ -224,7 +224,7 @@ Stream Recorder::stream() const {
                                                       .optimizer_step = op.optimizer_step,
                                                       .steps_before = op.steps_before,
                                                       .thread = op.thread});
-    // Each storage once. One that another thread's op makes later in the order, or that died as a temporary, is none.
+    // Each storage once, without those that another thread's op makes later in the order or that died as temporaries.
     for (std::size_t i = 0; i < op.touched.size(); ++i) {
       if (i == op.arguments) made.arguments = made.touched.size();
       const base::Touch& touch = op.touched[i];
@@ -237,7 +237,7 @@ Stream Recorder::stream() const {
       else
         same->written |= touch.written;
     }
-    // What is made or dies after the op's end is not in their order.
+    // Births and deaths after the end of the op are not in the recorded order.
     if (op.made.size() == op.births.size()) made.made = op.made;
     if (op.touched.size() == op.arguments) made.arguments = made.touched.size();
     for (const base::NewBlock& block : op.births) {

@@ -1,17 +1,17 @@
-// Turns what happens in a session into a stream of ops, in the order in which ops began.
+// Records the events of a session as a stream of ops, in the order in which the ops began.
 //
-// - An op that touches, makes and frees no block is none of the stream: its time is added to the op before it. So
-//   metadata, logging and loops over small tensors leave no mark. What the program does between two ops
-//   is added likewise.
-// - What an op's kernel calls in turn is part of the op. A block that an op makes and that dies before the op ends is
-//   temporary: of these only the largest sum at one time is kept; where blocks share one arena, the length of the piece
-//   that they need when each goes into the first gap.
-// - What another thread makes and frees outside ops while one op runs is that op's: kernels share their work among
-//   threads.
+// - An op that touches, makes and frees no block is not in the stream: its time is added to the op before it, and so is
+//   the time that the program spends between two ops. So metadata, logging and loops over small tensors leave no
+//   record.
+// - The ops that an op's kernel calls are part of the op. A block that an op makes and that dies before the op ends is
+//   temporary: of these only the largest sum at one time is kept or, if blocks share one arena, the length of the piece
+//   of memory that they need if each is put into the first gap.
+// - What another thread makes and frees outside ops while one op runs belongs to that op: kernels share their work
+//   among threads.
 // - A block that is born outside any op is born by an op of its own, `outside`.
 // - A block that dies between two ops, or while several run, dies after the one that began last.
 //
-// Of a long run the last ops are kept. Thread-safe: one lock, held for a few instructions.
+// Only the last ops of a long run are kept. Thread-safe: one lock, held for a few instructions.
 #pragma once
 
 #include <chrono>
@@ -28,12 +28,12 @@ namespace tensorpager::trace {
 
 class Recorder final : public base::EventSink {
  public:
-  /// Some hundred training steps of a large model; about 60 MB.
+  /// About a hundred training steps of a large model; about 60 MB.
   static constexpr std::size_t kMostOps = std::size_t{1} << 18;
 
   enum class Temporaries : std::uint8_t { kApart, kInOnePiece };
 
-  /// Keeps at least the last `most_ops` ops, at most twice as many.
+  /// Keeps the last `most_ops` ops, and up to twice as many.
   explicit Recorder(base::Bytes granule, std::size_t most_ops = kMostOps, Temporaries temporaries = Temporaries::kApart)
       : granule_(granule), temporaries_(temporaries), most_ops_(most_ops) {}
 
@@ -45,22 +45,22 @@ class Recorder final : public base::EventSink {
   void slab_grew(base::Bytes slab) noexcept override;
   void hint(base::Hint hint) noexcept override;
 
-  /// Forgets all that was recorded. Who calls it tells anew what is alive.
+  /// Forgets all records. The caller must announce the live blocks again.
   void restart() noexcept;
-  /// From now on, if that is more than before.
+  /// Raises the number of ops that are kept; never lowers it.
   void keep(std::size_t most_ops) noexcept;
-  /// In the kernels of all ops so far, and between them.
+  /// Time in the kernels of all ops so far, and between them.
   std::chrono::nanoseconds op_time() const;
-  /// The ops so far that have ended, up to the first that has not.
+  /// The ops so far, up to the first that has not ended.
   Stream stream() const;
 
  private:
   struct Op {
     base::OpFacts facts;
     std::vector<base::Touch> touched;
-    std::size_t arguments = 0;  // of them, those that it was called with
+    std::size_t arguments = 0;  // how many of `touched` are the op's arguments
     std::vector<base::NewBlock> births;
-    std::vector<std::uint32_t> made;  // by birth: its place among all that it made
+    std::vector<std::uint32_t> made;  // by birth: its position among all blocks that the op made
     std::vector<std::uint64_t> deaths;
     base::Bytes temporary;
     std::chrono::nanoseconds time{0};
@@ -97,11 +97,11 @@ class Recorder final : public base::EventSink {
   std::deque<Op> ops_;
   std::vector<Ticket> open_;
   Ticket first_ = 1;                                         // of ops_.front()
-  std::unordered_map<std::uint64_t, Origin> alive_before_;   // the first op
+  std::unordered_map<std::uint64_t, Origin> alive_before_;   // alive before the first op
   std::unordered_map<Ticket, std::vector<Change>> changes_;  // of open ops
   base::Bytes slab_;
   std::uint32_t optimizer_steps_ = 0;
-  std::uint32_t optimizers_ = 0;  // under way
+  std::uint32_t optimizers_ = 0;  // in progress
   std::uint32_t marked_steps_ = 0;
   std::chrono::nanoseconds op_time_{0};
 };

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::string_view kKind = "tensorpager-trace";
 constexpr std::uint64_t kVersion = 1;
-/// Above what any machine has, and low enough that sums over a trace stay in 64 bits.
+/// More than any machine has, and low enough that sums over a trace stay in 64 bits.
 constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 50;
 constexpr std::uint64_t kMaxStorages = std::uint64_t{1} << 32;
 constexpr std::uint64_t kMaxFlops = std::uint64_t{1} << 62;
@@ -106,7 +106,7 @@ class TraceReader {
   void read_op() {
     if (!checker_) checker_.emplace(trace_.storages);
     Op op;
-    // Flags first: a word that is none of them is the name.
+    // Flags are read first: the remaining word is the name.
     op.random = records_.flag("random");
     op.list = records_.flag("list");
     op.backward = records_.flag("backward");

@@ -29,7 +29,7 @@ class Writer {
     return trace;
   }
 
-  /// After `write`.
+  /// Valid after `write`.
   WindowStorages storages() const {
     WindowStorages found{.at_begin = std::vector<std::size_t>(used_.size(), kNone),
                          .at_end = std::vector<std::size_t>(used_.size(), kNone)};
@@ -43,13 +43,13 @@ class Writer {
   }
 
  private:
-  /// What becomes a storage of the trace.
+  /// A storage of the trace, before it has a number.
   struct Key {
     base::Bytes bytes;
     bool entry;
     std::size_t number = kNone;
   };
-  /// An old storage that a new one continues although both are alive for a while.
+  /// An old storage that a new one continues, although both are alive for a while.
   struct Overlap {
     std::size_t stand_in;  // key of the new one until the old one dies
     std::size_t taken_over;
@@ -75,7 +75,7 @@ class Writer {
     }
   }
 
-  /// Of those with one maker, in the order of their births: the oldest is continued by the oldest.
+  /// Pairs storages of one maker in the order of births: the oldest is continued by the oldest. False if some are left.
   bool pair_leaving_with_staying() {
     std::map<std::string_view, std::size_t> paired;
     for (std::size_t at = window_.begin; at < window_.end; ++at) {
@@ -131,7 +131,7 @@ class Writer {
       op.births.push_back(number(keys_[i]));
       op.moved += storage(i).bytes;
     }
-    std::map<StorageId, StorageId> taken_over;  // by what stood in
+    std::map<StorageId, StorageId> taken_over;  // by stand-in: the old storage
     for (const std::size_t i : seen.deaths) {
       const auto overlap = overlaps_.find(i);
       if (overlap == overlaps_.end()) {
@@ -149,7 +149,7 @@ class Writer {
     return op;
   }
 
-  /// By size, because nothing else tells them apart.
+  /// Numbers the storages that no op uses, by size, as nothing else distinguishes them.
   void number_untouched() {
     std::vector<std::size_t> rest;
     for (std::size_t key = 0; key < all_keys_.size(); ++key) {
@@ -166,7 +166,7 @@ class Writer {
   std::vector<std::size_t> used_;                                 // keys by number
   std::map<std::string_view, std::vector<std::size_t>> leaving_;  // by maker
   std::map<std::size_t, Overlap> overlaps_;                       // by the old storage
-  std::map<std::size_t, std::size_t> renewed_;                    // by the old storage, the new one
+  std::map<std::size_t, std::size_t> renewed_;                    // by the old storage: the new one
 };
 
 }  // namespace

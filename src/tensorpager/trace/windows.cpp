@@ -9,13 +9,13 @@
 namespace tensorpager::trace {
 namespace {
 
-/// Medians of more would not be better.
+/// More times would not improve a median.
 constexpr std::size_t kMostTimes = 9;
 
-/// Windows whose storages differ by less are of one size to people.
+/// Windows whose storages differ by less count as equal in size.
 constexpr base::Bytes kSameBytes = base::kMinPagedBytes;
 
-/// All of a trace that makes its class.
+/// The parts of a trace that define its class.
 std::string class_key(Trace trace) {
   trace.slab = {};
   for (Op& op : trace.ops) op.time = {}, op.temporary = {};
@@ -64,7 +64,7 @@ std::optional<std::size_t> find_step(const std::vector<WindowClass>& classes, co
   struct Rank {
     bool optimizer, backward, repeats;
     std::size_t ops;
-    std::uint64_t bytes;  // of all storages, in units within which the later window is the better one
+    std::uint64_t bytes;  // of all storages, rounded: among nearly equal sizes the later window ranks higher
     std::size_t begin;
 
     auto operator<=>(const Rank&) const = default;

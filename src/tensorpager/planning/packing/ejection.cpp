@@ -51,12 +51,12 @@ std::size_t Ejection::weigh(const Edges& edges, std::uint32_t block, std::vector
   std::size_t count = 0;
   for (const Edge& edge : edges) {
     weighed[count] = {edge.at, weights_[edge.block]};
-    count += meet(block, edge.block) ? 1 : 0;  // without a branch: which ones meet is hard to foretell
+    count += meet(block, edge.block) ? 1 : 0;  // without a branch, which would be hard to predict
   }
   return count;
 }
 
-/// The lowest offset at which the least is in the way.
+/// The lowest of the offsets at which the blocks in the way weigh least.
 Ejection::Place Ejection::find(std::uint32_t block, std::uint64_t space) {
   const std::uint64_t bytes = bytes_[block];
   const std::span<const Weighed> begins(beginning_.data(), weigh(begins_, block, beginning_));

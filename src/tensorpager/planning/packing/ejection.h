@@ -22,8 +22,8 @@ class Ejection {
   /// fixed stay.
   Ejection(const std::vector<Interval>& intervals, std::uint32_t ops);
 
-  /// Changes the offsets of the same intervals, of which no two overlap, until all end within `space`. False, and all
-  /// are where they were, where that takes more `looks` at blocks than are left.
+  /// Changes the offsets of these intervals, of which no two overlap, until all end within `space`. Returns false, and
+  /// leaves all as they were, if that takes more `looks` at blocks than are left.
   bool fit(std::vector<Interval>& intervals, std::uint64_t space, std::uint64_t& looks, From from);
 
  private:
@@ -48,7 +48,7 @@ class Ejection {
   Place find(std::uint32_t block, std::uint64_t space);
   void put(std::uint32_t block, std::uint64_t offset);
   void take_away(std::uint32_t block);
-  /// Takes away what is in the way, and adds it to those that have no place.
+  /// Removes the blocks in the way, and adds them to those without a place.
   void eject_for(std::uint32_t block, std::uint64_t offset, std::vector<std::uint32_t>& homeless);
 
   std::vector<std::uint64_t> bytes_;

@@ -124,7 +124,7 @@ Order by_size(const std::vector<Interval>& intervals) {
   return ordered_by(intervals, [](const Interval& i) { return std::pair(i.bytes, i.release - i.begin); });
 }
 
-/// Squeaky wheel: what ends above the space is moved forward in the order. Now and then something else moves too.
+/// Priority repair: blocks that end above the space move forward in the order. Sometimes another block moves too.
 void mend(Packer& packer, const std::vector<Interval>& intervals, std::uint64_t space, PackingEffort& effort) {
   const std::size_t count = intervals.size();
   std::vector<double> priority(count);
@@ -150,7 +150,7 @@ void mend(Packer& packer, const std::vector<Interval>& intervals, std::uint64_t 
   }
 }
 
-/// Where no order fits. Mending and packing over transfers still have some of the effort after it.
+/// Ejects blocks if no order fits. Leaves some of the effort for repairs and for packing over transfers.
 void eject(std::vector<Interval>& intervals, std::uint32_t ops, std::uint64_t space, PackingEffort& effort) {
   const std::uint64_t kept = intervals.size() * intervals.size() / 2 * kKeptPasses;
   if (effort.looks <= kept) return;
@@ -174,7 +174,7 @@ std::uint64_t pack(std::vector<Interval>& intervals, const std::vector<Nanosecon
   const auto ops = static_cast<std::uint32_t>(starts.size() - 1);
   Packer packer(intervals, starts, space);
   packer.offer(pack_online(intervals, ops), ordered_by(intervals, [](const Interval& i) { return -i.begin; }));
-  // Also where it fits: a lower top leaves one large gap for blocks that no plan knows.
+  // Done even if it fits: a lower top leaves one large gap for unplanned blocks.
   if (!effort.spend(intervals.size(), kFewestPasses)) return packer.best_top();
   packer.place(Order(packer.best_order()), Fit::kTightest);
   if (effort.many_orders) {

@@ -24,13 +24,13 @@ namespace tensorpager::planning {
 
 /// How hard packing tries, in all calls that are given the same object.
 struct PackingEffort {
-  bool many_orders = true;           // else by begin alone
-  bool ejection = true;              // where no order fits
-  unsigned repairs = 6;              // rounds of mending the order, at the most, where that does not fit either
+  bool many_orders = true;           // tries several orders; else by begin alone
+  bool ejection = true;              // if no order fits
+  unsigned repairs = 6;              // at most so many rounds of repairing the order, if that does not fit either
   std::uint64_t looks = 40'000'000;  // at placed blocks, some ns each: most orders are for small traces
   std::uint64_t looks_each = 4000;   // more of them for each interval
 
-  /// For so many passes over all intervals; false where that is more than there is, but for what is `kept`.
+  /// Spends effort for so many passes over all intervals. Returns false if less is left, without what is `kept`.
   bool spend(std::size_t intervals, std::uint64_t passes, std::uint64_t kept = 0);
 };
 
@@ -42,13 +42,13 @@ std::uint64_t pack(std::vector<Interval>& intervals, const std::vector<Nanosecon
 /// The end of the highest block.
 std::uint64_t top_of(const std::vector<Interval>& intervals);
 
-/// The most that is there at once, over [begin, release): no packing has a lower top.
+/// The peak bytes of all intervals over [begin, release): no packing has a lower top.
 std::uint64_t most_taken(const std::vector<Interval>& intervals, std::uint32_t ops);
 
 enum class PackingOrder : std::uint8_t { kSize, kArea, kBegin };
 
-/// The same, where what finds no room lies where another's transfer is under way, wherever one of the two must wait the
-/// least. Page-ins may begin too early then (delay_page_ins). False where not even residence finds room.
+/// As pack(), but an interval that finds no room may overlap another's transfer, where the wait of one for the other is
+/// shortest. Page-ins may then begin too early (delay_page_ins). Returns false if there is no room even for residence.
 bool pack_over_transfers(std::vector<Interval>& intervals, const std::vector<Nanoseconds>& starts, std::uint64_t space,
                          PackingOrder by, PackingEffort& effort);
 

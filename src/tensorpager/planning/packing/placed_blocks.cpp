@@ -52,7 +52,7 @@ std::size_t PlacedBlocks::find_met(Stretch taken) {
     const std::uint32_t apart = block.begin - taken.begin;
     const std::uint32_t after = apart + (block.begin < taken.begin ? ops : 0);
     *met = i;
-    // Without a branch: which ones meet is hard to foretell.
+    // Without a branch, which would be hard to predict.
     met += static_cast<std::uint32_t>(after < taken.length) | static_cast<std::uint32_t>(ops - after < block.length);
   }
   return static_cast<std::size_t>(met - met_.data());
@@ -82,7 +82,7 @@ Nanoseconds PlacedBlocks::time_between(std::uint32_t from, std::uint32_t to) con
   return to >= from ? starts_[to] - starts_[from] : starts_[to] + starts_.back() - starts_[from];
 }
 
-/// By how much transfers meet where `then` follows `first` in one range.
+/// By how much the transfers of two blocks overlap if `then` follows `first` in one range.
 Nanoseconds PlacedBlocks::delay(const Block& first, const Block& then) const {
   const std::uint32_t released = (first.taken.begin + first.taken.length) % ops();
   const std::uint32_t between = distance(first.resident.begin, then.taken.begin);

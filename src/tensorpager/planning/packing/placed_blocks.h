@@ -25,12 +25,12 @@ class PlacedBlocks {
   }
   void add(const Interval& interval, std::uint64_t offset);
 
-  /// Forgets what is released before this op. All that follows begins later, and does not go over the window's end.
+  /// Forgets blocks that are released before this op. All later calls begin later, and do not go over the window's end.
   void retire(std::int64_t op);
-  /// How many blocks all questions looked at.
+  /// The number of blocks that all calls looked at.
   std::uint64_t looks() const { return looks_; }
 
-  /// A gap for [begin, release); above all that is in the way, where there is none.
+  /// Finds a gap for [begin, release); if there is none, the offset above all blocks in the way.
   std::uint64_t find(const Interval& interval, Fit fit);
 
   /// Where nothing else is resident in [need, end), and the longest that one must wait for another's transfer is least.

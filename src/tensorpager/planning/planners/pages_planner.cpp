@@ -27,7 +27,7 @@ constexpr std::uint64_t kLastLooks = 16'000'000;     // for the one that is take
 /// A round takes time. Offsets wait for fewer page-outs than bytes alone do: what they promise may be slower by this
 /// part than the best plan, and still be quicker than it when it is placed.
 constexpr int kPromiseMayBeat = 8;
-/// Transfers are hidden as a rule, and handling never is.
+/// Transfers are hidden as a rule; their CPU time never is.
 constexpr std::uint64_t kOverheads[] = {0, 1, 8};
 
 class PagesPlanner final : public Planner {
@@ -94,7 +94,7 @@ class PagesPlanner final : public Planner {
     return best;
   }
 
-  /// As many bytes cost both links as long as handling a page-out and a page-in takes.
+  /// The overhead is the number of bytes that both links move in the CPU time of a page-out and a page-in.
   static TransferCosts costs_of(const Machine& machine) {
     const auto handling = std::chrono::duration<double>(machine.out.handling + machine.in.handling).count();
     const double out = 1 / machine.out.fastest();

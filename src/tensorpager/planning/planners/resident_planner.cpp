@@ -1,4 +1,4 @@
-// Nothing is ever below: the plan without paging, which a budget of need, or a little more, must have.
+// Nothing is ever evicted: the plan without paging, which needs a budget of need, or a little more.
 #include <algorithm>
 
 #include "tensorpager/planning/planner.h"
