@@ -10,8 +10,6 @@
 namespace tensorpager::planning {
 namespace {
 
-using base::Bytes;
-
 /// The table without storages that a trace lacks.
 BoundaryTable known_to_all(const BoundaryTable& table, const std::vector<Problem>& problems) {
   BoundaryTable known = table;

@@ -35,8 +35,6 @@ struct Options {
   Techniques techniques = {};
 };
 
-struct BoundaryTable;
-
 struct Problem {
   const trace::Trace& trace;
   const Machine& machine;
