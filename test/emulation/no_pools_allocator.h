@@ -3,6 +3,7 @@
 #pragma once
 
 #include <c10/cuda/CUDACachingAllocator.h>
+#include <torch/headeronly/version.h>
 
 #include <memory>
 #include <string>
@@ -42,6 +43,9 @@ class NoPoolsAllocator : public caching::CUDAAllocator {
   void recordHistory(bool, caching::CreateContextFn, std::size_t, caching::RecordContext, bool,
                      const std::vector<std::string>&) override {}
   void attachOutOfMemoryObserver(caching::OutOfMemoryObserver) override {}
+#if TORCH_VERSION_MAJOR > 2 || TORCH_VERSION_MINOR >= 15
+  void attachOomRejectionObserver(caching::OomRejectionObserver) override {}
+#endif
   void attachAllocatorTraceTracker(caching::AllocatorTraceTracker) override {}
   void enablePeerAccess(c10::DeviceIndex, c10::DeviceIndex) override {}
   cudaError_t memcpyAsync(void* to, int, const void* from, int, std::size_t bytes, cudaStream_t stream, bool) override {
