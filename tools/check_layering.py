@@ -29,7 +29,13 @@ MAY_INCLUDE["sim"] = {"base", "trace", "machine", "plan", "arena", "transfer", "
 MAY_INCLUDE["guide"] = MAY_INCLUDE["sim"] | {"planning"}
 MAY_INCLUDE["fit"] = MAY_INCLUDE["sim"] | {"planning", "sim"}
 MAY_INCLUDE["report"] = {"base", "trace", "machine", "plan"}
-MAY_INCLUDE["memory"] = MAY_INCLUDE["intercept"] = MAY_INCLUDE["replay"] = {"base", "trace", "arena", "transfer", "pager"}
+MAY_INCLUDE["memory"] = MAY_INCLUDE["intercept"] = MAY_INCLUDE["replay"] = {
+    "base",
+    "trace",
+    "arena",
+    "transfer",
+    "pager",
+}
 MAY_INCLUDE["cuda"] = MAY_INCLUDE["intercept"] | {"intercept"}
 MAY_INCLUDE["session"] = set(MAY_INCLUDE)
 MAY_INCLUDE["api"] = set(MAY_INCLUDE)
