@@ -11,7 +11,6 @@
 
 namespace tensorpager::follow {
 
-using base::Bytes;
 using trace::index;
 
 Agenda::Agenda(const trace::Trace& trace, Plan plan, std::vector<OpSignature> signatures)
