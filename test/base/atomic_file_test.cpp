@@ -2,11 +2,13 @@
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <string>
 #include <thread>
 
 #include "tensorpager/base/errors.h"
@@ -23,6 +25,8 @@ class WriteAtomically : public testing::Test {
     files::create_directory(folder_);
   }
 
+  ~WriteAtomically() override { files::remove_all(folder_); }
+
   static std::string read(const files::path& path) {
     std::ifstream in(path);
     return {std::istreambuf_iterator<char>(in), {}};
@@ -32,7 +36,8 @@ class WriteAtomically : public testing::Test {
     return static_cast<std::size_t>(std::distance(files::directory_iterator(folder_), files::directory_iterator()));
   }
 
-  const files::path folder_ = testing::TempDir() + "/atomic_file";
+  /// Tests of one program may run at the same time, each in a process of its own.
+  const files::path folder_ = testing::TempDir() + "/atomic_file_" + std::to_string(getpid());
   const std::string path_ = folder_ / "stats.json";
 };
 
