@@ -144,14 +144,14 @@ TEST_F(PlacesTest, PagesOutWhatAWindowFindsAndThePlanHasBelow) {
   std::vector<Action> first = leaves;
   for (const Action& action : brings(*old_, 96u << 10)) first.push_back(action);
   EXPECT_EQ(run_window(), first);
-  rare->word = kAbsent;
+  put_below(*rare);
   EXPECT_EQ(run_window(), std::vector<Action>());
-  rare->arriving = true;  // for an op that used another
+  rare->residence = pager::Residence::kArriving;  // for an op that used another
   EXPECT_EQ(run_window(), leaves);
-  rare->arriving = false;
-  rare->word = 0;  // an op of no plan has used it
+  rare->residence = pager::Residence::kBelow;
+  put_back(*rare);  // an op of no plan has used it
   EXPECT_EQ(run_window(), leaves);
-  rare->leaving = true;
+  rare->residence = pager::Residence::kLeaving;
   EXPECT_EQ(run_window(), std::vector<Action>());
 }
 
@@ -173,7 +173,7 @@ TEST_F(PlacesTest, PagesInWhatTakesThePlaceOfAStorageThatDied) {
   end();
   run_use();
   places_.died(*old_);
-  made_->word = kAbsent;
+  put_below(*made_);
   // It takes over, and is to be there when a window begins; the pager does it once.
   EXPECT_EQ(
       begin("make", {kPart}),

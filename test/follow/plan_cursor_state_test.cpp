@@ -63,7 +63,7 @@ class PlanCursorState : public testing::Test {
     cursor_.bind(kWeight, *weight_);
     cursor_.bind(kBias, *bias_);
     cursor_.bind(kRare, *rare_);
-    rare_->word = kAbsent;
+    put_below(*rare_);
   }
 
   std::vector<Action> begin(std::uint32_t op, const std::vector<Block*>& touched = {}) {
@@ -105,8 +105,8 @@ std::vector<Action> of_kind(const std::vector<Action>& actions, Kind kind) {
 TEST_F(PlanCursorState, BringsAboutWhatThePlanHasWhereItBegins) {
   run(0);
   cursor_.begin_here();
-  weight_->word = kAbsent;
-  rare_->word = 0;
+  put_below(*weight_);
+  put_back(*rare_);
   const std::vector<Action> actions = begin(1);
   EXPECT_EQ(of_kind(actions, Kind::kPageOut),
             (std::vector<Action>{{Kind::kPageOut, hidden_.get()}, {Kind::kPageOut, rare_.get()}}));
@@ -139,13 +139,13 @@ TEST_F(PlanCursorState, DoesNotExpectPageOutsThatWereNotSubmitted) {
 
 TEST_F(PlanCursorState, BringsInAtAWindowsBeginWhatLeftAgainstThePlan) {
   run_window();
-  bias_->word = kAbsent;  // for an access outside ops
+  put_below(*bias_);  // for an access outside ops
   EXPECT_EQ(begin(0), (std::vector<Action>{{Kind::kPageIn, bias_.get(), 64 << 10}}));
 }
 
 TEST_F(PlanCursorState, WhatIsLeavingComesBackOnceItHasLeft) {
   run_window();
-  weight_->leaving = true;
+  weight_->residence = pager::Residence::kLeaving;
   EXPECT_EQ(begin(0), (std::vector<Action>{{Kind::kPageIn, weight_.get(), 0}}));
 }
 
@@ -199,7 +199,7 @@ TEST_F(PlanCursorState, AWindowIsNotFollowedWhereTheProgramHoldsWhatIsToLeave) {
   rare_->word = kExport;
   run_window();
   EXPECT_EQ(cursor_.followed_window(), 0u);
-  rare_->word = kAbsent;
+  put_below(*rare_);
   run_window();
   EXPECT_EQ(cursor_.followed_window(), 3u);
 }

@@ -98,7 +98,7 @@ TEST(PlanSwitchUnplannedBlocks, LeaveOnceTheyWereNotUsedForAWindow) {
   EXPECT_EQ(begin_window(plans),
             (std::vector<Action>{{Action::Kind::kPageOut, &idle},
                                  {.kind = Action::Kind::kAwaitQueued, .block = &idle, .number = 7}}));
-  idle.word = kAbsent;
+  put_below(idle);
   used.last_use = 3;
   EXPECT_TRUE(begin_window(plans).empty());
 }
@@ -132,7 +132,7 @@ TEST(PlanSwitchUnplannedBlocks, AreBlocksInWhosePlaceOthersCame) {
   EXPECT_EQ(leaves(old.get()), 0);
   EXPECT_EQ(leaves(renewed.get()), 1);
   EXPECT_EQ(leaves(renewed.get()), 1) << "it is there still";
-  old->word = kAbsent;
+  put_below(*old);
   EXPECT_EQ(leaves(renewed.get()), 0);
 }
 

@@ -19,6 +19,15 @@ inline std::unique_ptr<Block> block_of(base::Bytes size) {
   return block;
 }
 
+inline void put_below(Block& block) {
+  block.residence = pager::Residence::kBelow;
+  block.word = pager::kAbsent;
+}
+inline void put_back(Block& block) {
+  block.residence = pager::Residence::kResident;
+  block.word = 0;
+}
+
 inline plan::Row row_of(plan::StorageId storage, base::Bytes bytes, std::uint64_t offset, std::uint32_t begin,
                         std::uint32_t end, plan::Fill fill, plan::Leave leave, std::uint32_t wait = 0) {
   return {.storage = storage,

@@ -48,11 +48,11 @@ TEST_F(AdvancingTest, APageInThatNoOpHasUsedEndsWhereThePlanPagesOut) {
   pager_.page_out_all();
   script_.at_begin = {{Kind::kPageIn, &unused}};
   run_op();
-  ASSERT_TRUE(unused.arriving);
+  ASSERT_TRUE(unused.is_arriving());
   script_.at_begin = {{Kind::kPageOut, &unused},
                       {.kind = Kind::kAwaitQueued, .block = &unused, .number = unused.number}};
   run_op();
-  EXPECT_FALSE(unused.arriving);
+  EXPECT_FALSE(unused.is_arriving());
   EXPECT_EQ(counts().resident_bytes, 0u);
   EXPECT_TRUE(holds(unused, 1));
 }

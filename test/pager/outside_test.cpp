@@ -22,11 +22,11 @@ TEST_F(OutsideTest, WhatIsAccessedInTurnOutsideOpsStays) {
   pager_.page_out_all();
   script_.at_begin = {{Kind::kPageIn, &planned}};
   run_op();
-  ASSERT_TRUE(planned.arriving);
+  ASSERT_TRUE(planned.is_arriving());
   const std::uint64_t before = counts().page_ins;
   read_in_turn(accessed, 20);
   EXPECT_EQ(counts().page_ins - before, 3u);
-  EXPECT_FALSE(planned.arriving) << "what nobody uses yet went first";
+  EXPECT_FALSE(planned.is_arriving()) << "what nobody uses yet went first";
 }
 
 TEST_F(OutsideTest, WhatIsAccessedOutsideOpsStaysThoughItsNextUseIsFar) {

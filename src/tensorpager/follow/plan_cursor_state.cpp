@@ -29,10 +29,10 @@ void PlanCursor::bring_about(std::vector<Action>& actions, bool elsewhere) {
     Block* const block = blocks_[i];
     if (block == nullptr) continue;
     const Row* const row = row_now(StorageId{i});
-    if (row == nullptr && (elsewhere || (block->is_charged() && !block->leaving)))
+    if (row == nullptr && (elsewhere || (block->is_charged() && !block->is_leaving())))
       put_below(*block, actions);
     else if (row != nullptr && (row->begin < position_ || row->fill == Fill::kBoundary) &&
-             (elsewhere || !block->is_charged() || block->leaving))
+             (elsewhere || !block->is_charged() || block->is_leaving()))
       to_come.emplace_back(block, row);
   }
   const std::uint32_t before = (position_ == 0 ? agenda_->ops() : position_) - 1;

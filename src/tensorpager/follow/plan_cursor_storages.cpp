@@ -92,7 +92,7 @@ void PlanCursor::take_over(std::vector<Action>& actions) {
     if (!continued) continue;
     bind(*continued, *block);
     if (const auto place = place_of(*block)) {
-      const bool is_gone = block->is_absent() || block->leaving;
+      const bool is_gone = block->is_absent() || block->is_leaving();
       actions.push_back({.kind = is_gone ? Action::Kind::kPageIn : Action::Kind::kMove,
                          .block = block,
                          .offset = *place,

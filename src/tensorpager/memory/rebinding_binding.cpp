@@ -29,7 +29,9 @@ constexpr int kPoison = 0xFF;  // NaN as a float, -1 as an index
 constexpr double kDirtyCost = 2, kCleanCost = 1;
 
 /// Null: a slab chunk, or a page-in in flight.
-bool can_leave(const Block* block) { return block != nullptr && !block->is_absent() && !block->is_pinned(); }
+bool can_leave(const Block* block) {
+  return block != nullptr && (block->is_leaving() || (!block->is_absent() && !block->is_pinned()));
+}
 
 }  // namespace
 
@@ -66,7 +68,8 @@ arena::Region::Cost RebindingBinding::cost(std::uint64_t now) const {
     const Block* block = block_at(offset);
     if (!can_leave(block)) return std::nullopt;
     const std::uint64_t last_use = std::min(now, block->last_use.load(std::memory_order_relaxed));
-    const double moved = static_cast<double>(size.count()) * (block->is_clean() ? kCleanCost : kDirtyCost);
+    const double moved =
+        static_cast<double>(size.count()) * (block->is_clean() || block->is_leaving() ? kCleanCost : kDirtyCost);
     return moved / static_cast<double>(now - last_use + 1);
   };
 }
@@ -143,7 +146,7 @@ pager::Binding::Gathering RebindingBinding::plan_gathering(std::span<Block* cons
     Block* block = block_at(offset);
     if (block == nullptr) return Kind::kFixed;
     if (std::binary_search(movable.begin(), movable.end(), block)) return Kind::kMovable;
-    return block->is_absent() || block->is_pinned() ? Kind::kFixed : Kind::kRemovable;
+    return can_leave(block) ? Kind::kRemovable : Kind::kFixed;
   };
   Gathering gathering;
   gathering.plan = region_.compaction(kind);

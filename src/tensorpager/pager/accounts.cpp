@@ -21,9 +21,9 @@ Statistics Pager::statistics() {
   s.slab_bytes = ledger_.slabs().count();
   s.spill_bytes = tier_ ? tier_->reserved().count() : 0;
   s.ops = clock_ - first_op_;
-  s.live_blocks = policy_->size() + absent_.size();
+  s.live_blocks = table_.live();
   s.records = records_;
-  for (std::size_t i = 0; i < policy_->size(); ++i) s.pins += (policy_->at(i)->state() & kPinMask) != 0 ? 1 : 0;
+  for (std::size_t i = 0; i < table_.residents(); ++i) s.pins += (table_.resident(i).state() & kPinMask) != 0 ? 1 : 0;
   s.export_bytes = export_bytes_;
   s.mappings = arena::Mappings::count_now();
   s.system_calls = binding_.system_calls();

@@ -15,20 +15,22 @@ void Pager::execute(const Action& action) {
     case Action::Kind::kPageOut:
     case Action::Kind::kDrop: {
       const bool is_awaited = action.kind == Action::Kind::kPageOut;
-      const bool was_to_come = forget_page_ins(block) || block.arriving;
-      if (block.arriving) abandon(block);  // the op that it was for used another, or was faster
+      const bool was_to_come = forget_page_ins(block) || block.is_arriving();
+      if (block.is_arriving()) cancel_page_in(block);  // the op that it was for used another, or was faster
       if (was_to_come && is_awaited && !block.is_charged()) left_early_.push_back({block.number, block.charged});
-      if (!take_away(block)) return;
+      if (!begin_page_out(block)) return;
       block.is_awaited = is_awaited;
       // The plan assumes that a dropped block is clean. If it is not, because its page-out was cancelled, compute
       // waits.
       const bool is_to_be_gone = !is_awaited && !passes_places_on_;
-      if ((!block.copying || is_to_be_gone) && finish(block)) note_left_early(block);
+      if (block.copying && !is_to_be_gone) return;
+      finish_page_out(block);
+      note_left_early(block);
       return;
     }
     case Action::Kind::kAwait:
       forget_left_early(action.number);
-      if (Block* leaving = find_leaving(action.number)) finish(*leaving);
+      if (Block* leaving = find_leaving(action.number)) finish_page_out(*leaving);
       return;
     case Action::Kind::kAwaitQueued:
       forget_left_early(action.number);
@@ -37,7 +39,7 @@ void Pager::execute(const Action& action) {
       return;
     case Action::Kind::kAwaitCopy:
       if (Block* leaving = find_leaving(action.number); leaving != nullptr && !leaving->is_awaited)
-        finish(*leaving);
+        finish_page_out(*leaving);
       else if (leaving == nullptr)
         await_copy(passed_on_.newest_copy_of(action.number));
       return;
@@ -53,7 +55,7 @@ void Pager::execute(const Action& action) {
       clear_and_move(block, action.offset);
       return;
     case Action::Kind::kNeed:
-      if (block.arriving) finish_page_in(block, Access::kRead);
+      if (block.is_arriving()) finish_page_in(block, Access::kRead);
       return;
   }
 }
@@ -81,13 +83,13 @@ void Pager::submit_page_ins(std::size_t must) {
         if (passes_places_on_)
           pass_place_on(*leaving);
         else if (must > 0 || tier_->is_done(leaving->copy))
-          finish(*leaving);
+          finish_page_out(*leaving);
         else
           return;
         continue;
       }
       Block& block = *action.block;
-      if (block.leaving) stay_or_leave_place(block);
+      if (block.is_leaving()) take_back_or_leave(block);
       if (block.is_charged()) continue;
       const Wanted wanted{.bytes = block.charged, .keep_whole = {}, .at = action.offset};
       if (!ledger_.fits(block.charged) || !has_place(wanted)) return;
@@ -117,7 +119,7 @@ bool Pager::has_place(const Wanted& wanted) {
 /// move.
 bool Pager::move(Block& block, std::uint64_t offset) {
   std::uint64_t word = block.state();
-  const bool is_free = (word & ~kClean) == 0 && !block.leaving && binding_.is_claimed(block);
+  const bool is_free = (word & ~kClean) == 0 && binding_.is_claimed(block);
   // Threads that pin it from here on wait for the lock.
   if (!is_placed_ || !is_free || !block.word.compare_exchange_strong(word, word | kAbsent)) return true;
   if (const auto to = binding_.offset_of(PlannedPlace{offset, block.charged});
@@ -176,73 +178,21 @@ bool Pager::forget_page_ins(const Block& block) noexcept {
          }) > 0;
 }
 
-/// Passes the block's place on to the next user, which is ordered behind the copy.
-void Pager::pass_place_on(Block& block) {
-  std::uint64_t word = kClean;
-  const bool goes = block.copying && (block.departed || block.word.compare_exchange_strong(word, kAbsent));
-  if (!goes) {
-    finish(block);  // it is clean, or was pinned meanwhile
-    return;
-  }
-  passed_on_.remove_copied(*tier_);
-  passed_on_.add(block.number, {binding_.offset_of(block.data), block.charged}, block.copy);
-  count_page_out(block);
-  remove_leaving(block);
-  if (block.departed)
-    release_departed(block);
-  else
-    unbind(block);
-}
-
-/// Waits for a page-out: the host is about to write where it copies from, or the plan awaits the copy.
-void Pager::await_copy(transfer::Ticket copy) {
-  if (copy.is_finished()) return;
-  const base::Stopwatch watch(counts_.page_out_stall_seconds);
-  tier_->wait(copy);
-}
-
 /// For a block that is to come back while its page-out is in flight: it stays, unless the plan has it at another place.
 /// Then it comes back there once it has left; at once if its old place may be kept until it is copied.
-void Pager::stay_or_leave_place(Block& block) {
+void Pager::take_back_or_leave(Block& block) {
   if (passes_places_on_) {
-    if (!block.copying)
-      settle(block);
+    if (block.copying)
+      orphan_place(block);
     else
-      leave_place(block);
+      take_back(block);
     return;
   }
   note_left_early(block);
   if (is_placed_)
-    finish(block);
-  else if (!block.taken && tier_->is_done(block.copy))
-    settle(block);
+    finish_page_out(block);
   else
-    withdraw(block);
-}
-
-/// Makes a block absent that is still copied from its place, which a record of its own keeps in use until it is copied.
-/// Returns null if the block was pinned meanwhile.
-Block* Pager::leave_place(Block& block) {
-  std::uint64_t word = kClean;
-  if (!block.word.compare_exchange_strong(word, kAbsent)) return nullptr;
-  auto old = std::make_unique<Block>();
-  old->size = block.size;
-  old->charged = block.charged;
-  old->number = block.number;
-  old->copy = block.copy;
-  old->copying = old->leaving = old->departed = true;
-  binding_.leave_place_to(*old, block);
-  block.leaving = false;
-  policy_->remove(block);
-  add_absent(block);
-  records_.fetch_add(1, std::memory_order_relaxed);
-  return *std::find(leaving_.begin(), leaving_.end(), &block) = old.release();
-}
-
-/// The oldest page-out in flight of the block with this number; null if there is none.
-Block* Pager::find_leaving(std::uint64_t number) const {
-  const auto found = std::ranges::find(leaving_, number, &Block::number);
-  return found == leaving_.end() ? nullptr : *found;
+    take_back(block);
 }
 
 }  // namespace tensorpager::pager

@@ -32,7 +32,8 @@ void Pager::finish_page_outs_ahead() {
   while (!leaving_.empty() && tier_->is_done(leaving_.front()->copy)) {
     Block& block = *leaving_.front();
     try {
-      if (finish(block)) note_left_early(block);
+      finish_page_out(block);
+      note_left_early(block);
     } catch (const std::exception&) {
       ++counts_.failed_actions;  // the block is as it was
     }

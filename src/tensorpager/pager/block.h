@@ -1,16 +1,11 @@
-// A storage's memory and its state. The state is one word, so that a pin of a resident block is one atomic operation
-// and needs no lock:
-//
-//   resident --page out--> absent --page in--> resident, clean --first write--> resident
-//   any --storage dies--> dead        (the memory goes back at once; the record waits for the last pin, R7)
-//
-// While a page-out is in flight the block is resident and clean: readers go on, and a writer cancels the copy. While a
-// page-in is in flight the block is absent.
-//
-// Under the rebinding binding a block is born unclaimed, and cannot be evicted before its storage is known.
+// A storage's memory and its state. Where the block is, `residence` says, under the pager's lock: states.h has the
+// table of transitions. What ops ask without the lock is one word, so that a pin of a resident block is one atomic
+// operation: it says whether the block can be pinned, for reading or writing, and counts the pins.
 //
 // Only the pager, holding its lock, sets or clears absent, clean and dead, and it makes a block absent only from a word
-// without pins.
+// without pins. A dead block's memory goes back at once; the record waits for the last pin (R7).
+//
+// Under the rebinding binding a block is born unclaimed, and cannot be evicted before its storage is known.
 #pragma once
 
 #include <atomic>
@@ -26,8 +21,22 @@ namespace tensorpager::pager {
 enum class Access : std::uint8_t { kRead, kWrite };
 struct Relocating;
 
+enum class Residence : std::uint8_t {
+  kResident,  // in memory; it can be pinned
+  kLeaving,   // its page-out is submitted
+  kBelow,     // its bytes are in the tier only
+  kArriving,  // its page-in is submitted
+  kOrphaned,  // no storage's block: a place that is in use until its bytes are copied
+  kDead,      // its storage died
+};
+
+/// Whether its bytes count against the budget.
+constexpr bool is_charged(Residence residence) {
+  return residence != Residence::kBelow && residence != Residence::kDead;
+}
+
 /// Bits of the state word.
-inline constexpr std::uint64_t kAbsent = std::uint64_t{1} << 63;  // the bytes are in the tier
+inline constexpr std::uint64_t kAbsent = std::uint64_t{1} << 63;  // leaving, below or arriving; or it is being moved
 inline constexpr std::uint64_t kDead = std::uint64_t{1} << 62;    // its storage is gone
 inline constexpr std::uint64_t kClean = std::uint64_t{1} << 61;  // resident, read-only, and the tier has the same bytes
 inline constexpr std::uint64_t kUnclaimed = std::uint64_t{1} << 60;  // resident, and no storage is known to notify
@@ -40,29 +49,28 @@ struct Block {
   std::atomic<std::uint64_t> word{0};
   std::atomic<std::uint64_t> last_use{0};  // op index
   std::uint64_t number = 0;                // in the order of births; unique in the process
-  std::byte* data = nullptr;               // null while absent under the rebinding binding
+  std::byte* data = nullptr;               // null while below under the rebinding binding
   void* holder = nullptr;                  // the storage that claimed it (rebinding)
   base::Bytes size;                        // bytes the program asked for
   base::Bytes charged;                     // size rounded up to the granule
-  bool kept = false;                       // has an export pin from its birth to its death (R4)
-  transfer::Slot slot;                     // valid while absent or clean
-  transfer::Ticket copy;                   // the page-out in flight, while `copying`
-  bool copying = false;                    // the copy to the tier may not be done, and nobody waited for it
-  bool leaving = false;                    // becomes absent when the copy is done, or is already (`taken`)
-  bool is_awaited = false;                 // while it is leaving: the plan counts it until it awaits it
-  bool arriving = false;                   // absent, and a page-in is in flight
-  std::shared_ptr<Relocating> taken;       // its pages, while it is leaving and absent already
-  bool departed = false;  // a place in use until it is copied: its storage died while it was leaving, or is elsewhere
-  std::uint32_t mended = 0;      // times it was made accessible or writable; wraps
-  std::uint32_t list_index = 0;  // place in the policy while resident, in the list of absent blocks while not
+  Residence residence = Residence::kResident;
+  bool kept = false;                      // has an export pin from its birth to its death (R4)
+  bool is_awaited = false;                // while it is leaving: the plan counts it until it awaits it
+  bool copying = false;                   // the copy to the tier may not be done, and nobody waited for it
+  transfer::Ticket copy;                  // while `copying`
+  transfer::Slot slot;                    // has bytes while the block is leaving, below, arriving or clean
+  std::shared_ptr<Relocating> relocated;  // its pages, if they are copied from elsewhere while it is leaving
+  std::uint32_t mended = 0;               // times it was made accessible or writable; wraps
+  std::uint32_t list_index = 0;           // place in the list of its state
 
   std::uint64_t state() const { return word.load(std::memory_order_acquire); }
   bool is_absent() const { return (state() & kAbsent) != 0; }
-  bool is_charged() const { return !is_absent() || arriving; }
+  bool is_leaving() const { return residence == Residence::kLeaving; }
+  bool is_arriving() const { return residence == Residence::kArriving; }
+  bool is_charged() const { return pager::is_charged(residence); }
   bool is_clean() const { return (state() & kClean) != 0; }
   bool is_pinned() const { return (state() & (kPinMask | kExportMask | kUnclaimed)) != 0; }
   bool is_exported() const { return (state() & kExportMask) != 0; }
-  bool is_evictable() const { return !leaving && !is_pinned(); }
 };
 
 }  // namespace tensorpager::pager

@@ -44,8 +44,8 @@ void Pager::do_boundary_work(std::uint64_t now) {
   const Lock lock(*this);
   if (!fuzz_) return;
   try {
-    for (std::uint64_t i = 0; i < fuzz_evictions_ && policy_->size() > 0; ++i)
-      counts_.fuzz_page_outs += page_out(*policy_->at((*fuzz_)() % policy_->size())) ? 1 : 0;
+    for (std::uint64_t i = 0; i < fuzz_evictions_ && table_.residents() > 0; ++i)
+      counts_.fuzz_page_outs += page_out(any_resident()) ? 1 : 0;
     constexpr std::uint64_t kOpsOfTransfers = 4;  // so that fuzzing takes little longer
     if (now % kOpsOfTransfers == 0) leave_transfers_under_way();
   } catch (const std::exception&) {
@@ -53,13 +53,16 @@ void Pager::do_boundary_work(std::uint64_t now) {
   }
 }
 
+/// The fuzzer's choice.
+Block& Pager::any_resident() { return table_.resident((*fuzz_)() % table_.residents()); }
+
 /// For the fuzzer: begins a page-out and a page-in that nobody waits for.
 void Pager::leave_transfers_under_way() {
-  if (policy_->size() > 0) give_up(*policy_->at((*fuzz_)() % policy_->size()));
-  if (absent_.empty()) return;
-  Block& block = *absent_[(*fuzz_)() % absent_.size()];
+  if (table_.residents() > 0) begin_page_out(any_resident());
+  if (table_.absent().empty()) return;
+  Block& block = *table_.absent()[(*fuzz_)() % table_.absent().size()];
   const Wanted wanted{.bytes = block.charged, .keep_whole = base::Bytes(0)};
-  if (!block.arriving && ledger_.fits(block.charged) && has_place(wanted)) begin_page_in(block);
+  if (!block.is_arriving() && ledger_.fits(block.charged) && has_place(wanted)) begin_page_in(block);
 }
 
 }  // namespace tensorpager::pager

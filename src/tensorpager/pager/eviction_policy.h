@@ -16,8 +16,7 @@ class EvictionPolicy {
   virtual void add(Block& block) = 0;
   /// The block is no longer resident.
   virtual void remove(Block& block) noexcept = 0;
-  /// Returns the best resident block without pins that is not leaving already; null if there is none. Does not remove
-  /// it.
+  /// Returns the best resident block without pins; null if there is none. Does not remove it.
   virtual Block* choose() = 0;
   /// Any of the resident blocks, by number below size(): for the fuzzer.
   virtual Block* at(std::size_t index) = 0;

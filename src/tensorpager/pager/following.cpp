@@ -13,8 +13,8 @@ void Pager::follow(ActionSource* source, const Prepare& prepare) {
   const Lock lock(*this);
   if (prepare) {
     std::unordered_map<std::uint64_t, Block*> blocks;
-    for (std::size_t i = 0; i < policy_->size(); ++i) blocks[policy_->at(i)->number] = policy_->at(i);
-    for (Block* block : absent_) blocks[block->number] = block;
+    for (std::size_t i = 0; i < table_.residents(); ++i) blocks[table_.resident(i).number] = &table_.resident(i);
+    for (Block* block : table_.absent()) blocks[block->number] = block;
     prepare(blocks);
   }
   count_followed(counts_);
@@ -92,7 +92,7 @@ base::Bytes Pager::resident_by_plan() const noexcept {
   for (const LeftEarly& one : left_early_) bytes += one.bytes;
   for (const Action& action : page_ins_) {
     if (action.kind != Action::Kind::kPageIn) continue;
-    const bool is_twice = action.block->leaving;
+    const bool is_twice = action.block->is_leaving();
     if (is_twice || !action.block->is_charged()) bytes += action.block->charged;
   }
   // Each counts once, however often it is awaited there: it may have come back since, and be leaving once more.
@@ -148,16 +148,16 @@ std::uint64_t distance_of(const ActionSource& source, const Block& block, std::u
 
 /// The evictable block whose next use, if a plan knows it, is farthest; null if nothing can leave.
 Block* Pager::choose_victim() {
-  if (source_ == nullptr) return policy_->choose();
+  if (source_ == nullptr) return table_.choose_victim();
   const std::uint64_t now = clock_.load(std::memory_order_relaxed);
   Block* farthest = nullptr;
   std::uint64_t farthest_distance = 0;
-  for (std::size_t i = 0; i < policy_->size(); ++i) {
-    Block* block = policy_->at(i);
-    if (!block->is_evictable()) continue;
-    const std::uint64_t distance = distance_of(*source_, *block, now);
+  for (std::size_t i = 0; i < table_.residents(); ++i) {
+    Block& block = table_.resident(i);
+    if (block.is_pinned()) continue;
+    const std::uint64_t distance = distance_of(*source_, block, now);
     if (farthest != nullptr && distance <= farthest_distance) continue;
-    farthest = block;
+    farthest = &block;
     farthest_distance = distance;
   }
   return farthest;

@@ -58,7 +58,7 @@ Block* LruPolicy::choose() {
     Entry& top = heap_.front();
     const std::uint64_t now = top.block->last_use.load(std::memory_order_relaxed);
     latest_ = std::max(latest_, now);
-    if (!top.block->is_evictable()) {
+    if (top.block->is_pinned()) {
       // In use now: as recent as any. If even such blocks are at the top, the order of the rest hardly matters.
       if (top.last_use >= latest_) return oldest_unpinned();
       top.last_use = latest_;
@@ -75,7 +75,7 @@ Block* LruPolicy::choose() {
 Block* LruPolicy::oldest_unpinned() const {
   Entry oldest{0, 0, nullptr};
   for (const Entry& entry : heap_) {
-    if (!entry.block->is_evictable()) continue;
+    if (entry.block->is_pinned()) continue;
     const Entry now{entry.block->last_use.load(std::memory_order_relaxed), entry.arrival, entry.block};
     if (oldest.block == nullptr || now.goes_before(oldest)) oldest = now;
   }

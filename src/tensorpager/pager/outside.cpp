@@ -25,11 +25,11 @@ bool Pager::serve_fault(const void* address, FaultKind kind) noexcept {
   const Lock lock(*this);
   Block* block = locate(address);
   if (block == nullptr) return false;
-  if (block->taken) {
-    ++counts_.faults;
-    withdraw(*block);
-  }
   try {
+    if (block->is_leaving()) {
+      ++counts_.faults;
+      take_back(*block);
+    }
     if (block->is_absent()) {
       ++counts_.faults;
       with_fresh_transfers([&] { bring_in_anyway(*block, kind == FaultKind::kRead ? Access::kRead : Access::kWrite); });
@@ -56,7 +56,7 @@ bool Pager::serve_fault(const void* address, FaultKind kind) noexcept {
 /// A fault cannot be refused: if no room can be made the budget is exceeded, which the ledger counts.
 void Pager::bring_in_anyway(Block& block, Access access) {
   try {
-    if (!block.arriving) with_fresh_transfers([&] { make_place(place_for(block)); });
+    if (!block.is_arriving()) with_fresh_transfers([&] { make_place(place_for(block)); });
   } catch (const std::exception&) {
     ++counts_.faults_over_budget;
   }
@@ -76,7 +76,7 @@ void Pager::pin_export_once(Block& block) {
 }
 
 void Pager::export_locked(Block& block) {
-  if (block.taken) withdraw(block);
+  if (block.is_leaving()) take_back(block);
   if (block.is_absent()) {
     bring_in(block, Access::kWrite);
   } else if (block.is_clean()) {

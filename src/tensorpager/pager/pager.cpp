@@ -16,11 +16,7 @@ using base::Bytes;
 constinit thread_local ThreadState t_state;
 
 Pager::Pager(arena::AddressSpace& space, Binding& binding, std::unique_ptr<EvictionPolicy> policy)
-    : space_(space),
-      binding_(binding),
-      is_placed_(binding.is_placed()),
-      policy_(std::move(policy)),
-      ledger_(base::kUnlimited) {}
+    : space_(space), binding_(binding), is_placed_(binding.is_placed()), table_(std::move(policy)) {}
 
 Pager::~Pager() {
   const Lock lock(*this);  // the tier's threads cannot enter any more
@@ -29,7 +25,7 @@ Pager::~Pager() {
 
 void Pager::start(const Options& options, std::unique_ptr<transfer::Engine> tier) {
   const Lock lock(*this);
-  TENSORPAGER_CHECK(absent_.empty());
+  TENSORPAGER_CHECK(table_.absent().empty());
   tier_ = std::move(tier);
   // If blocks have places, one that left early would leave its place to others than the plan's; and storages are
   // notified of it on the threads that use them.
@@ -42,7 +38,7 @@ void Pager::start(const Options& options, std::unique_ptr<transfer::Engine> tier
   passed_on_ = {};
   counts_ = Statistics();
   paging_nanoseconds_ = 0;
-  ledger_.set_budget(options.budget);
+  table_.set_budget(options.budget);
   try {
     fit_into_budget();
   } catch (...) {
@@ -51,7 +47,7 @@ void Pager::start(const Options& options, std::unique_ptr<transfer::Engine> tier
   }
   binding_.trim_pool(ledger_.pool_allowance(Bytes(0)));
   settle_pool();
-  ledger_.set_budget(options.budget);
+  table_.set_budget(options.budget);
   first_op_ = clock_;
   floor_ = 0;
   curve_ = options.curve ? std::make_optional<Curve>() : std::nullopt;
@@ -75,8 +71,8 @@ void Pager::stop() {
 void Pager::set_sink(base::EventSink* sink) {
   const Lock lock(*this);
   if (sink != nullptr) {
-    std::vector<const Block*> blocks(absent_.begin(), absent_.end());
-    for (std::size_t i = 0; i < policy_->size(); ++i) blocks.push_back(policy_->at(i));
+    std::vector<const Block*> blocks(table_.absent().begin(), table_.absent().end());
+    for (std::size_t i = 0; i < table_.residents(); ++i) blocks.push_back(&table_.resident(i));
     std::ranges::sort(blocks, {}, &Block::number);
     for (const Block* block : blocks) sink->block_born(0, {block->number, block->size, block->charged});
     sink->slab_grew(ledger_.slabs());
@@ -93,12 +89,11 @@ void Pager::fit_into_budget() {
 
 void Pager::page_all_in() {
   page_ins_.clear();
-  withdraw_all();
-  ledger_.lift_budget();
+  cancel_page_outs();
+  table_.lift_budget();
   binding_.set_limit(base::kUnlimited);
-  while (!absent_.empty()) bring_in(*absent_.back(), Access::kWrite);
-  for (std::size_t i = 0; i < policy_->size(); ++i)
-    if (policy_->at(i)->is_clean()) make_writable(*policy_->at(i));
+  while (!table_.absent().empty()) bring_in(*table_.absent().back(), Access::kWrite);
+  for (std::size_t i = 0; i < table_.residents(); ++i) make_writable(table_.resident(i));
 }
 
 Block& Pager::create_once(Bytes size) {
@@ -124,7 +119,6 @@ Block& Pager::create_once(Bytes size) {
     block->data = binding_.acquire(block->charged, ledger_.pool_allowance(block->charged));
     await_copy(newest_copy_from(block->data, block->charged));
     settle_pool();
-    ledger_.born(block->charged);
     block->word = (held ? kPin : 0) | (is_placed_ ? kUnclaimed : 0);
     if (t_state.keeps_allocations) {
       block->kept = true;
@@ -132,7 +126,7 @@ Block& Pager::create_once(Bytes size) {
       export_bytes_ += block->charged.count();
       note_unevictable();
     }
-    policy_->add(*block);
+    table_.add_resident(*block);
     space_.set_owner(block->data, block.get());
     if (is_followed) source_->created(*block);
     if (is_expected) tell_end();
@@ -156,22 +150,19 @@ void Pager::destroy(Block& block) noexcept {
   const Lock lock(*this);
   forget_page_ins(block);
   if (source_ != nullptr) source_->died(block);
-  Block* const place = passes_places_on_ && block.leaving && block.copying ? leave_place(block) : nullptr;
-  if (place != nullptr) {  // the copy goes on, into a slot that nobody reads
-    place->slot = std::exchange(block.slot, {});
-    place->word = kClean;
-    place->is_awaited = block.is_awaited;
+  if (block.is_leaving()) {
+    if (passes_places_on_ && block.copying) {  // the copy goes on, into a slot that nobody reads
+      Block& orphan = orphan_place(block);
+      orphan.slot = std::exchange(block.slot, {});
+      orphan.is_awaited = block.is_awaited;
+    } else {
+      if (source_ != nullptr) note_left_early(block);
+      cancel_page_out(block);
+    }
   }
-  if (block.leaving && source_ != nullptr) note_left_early(block);
-  withdraw(block);
-  if (block.arriving) abandon(block);
+  if (block.is_arriving()) cancel_page_in(block);
+  release_slot(block);
   const std::uint64_t word = block.state();
-  const bool resident = (word & kAbsent) == 0;
-  if (resident)
-    policy_->remove(block);
-  else
-    remove_absent(block);
-  if ((word & (kAbsent | kClean)) != 0 && place == nullptr) release_slot(block);
   if ((word & kExportMask) != 0) {
     export_bytes_ -= block.charged.count();
     note_unevictable();
@@ -179,7 +170,7 @@ void Pager::destroy(Block& block) noexcept {
   }
   if (block.data != nullptr) space_.set_owner(block.data, nullptr);
   binding_.release(block);
-  ledger_.died(block.charged, resident);
+  table_.change(block, Residence::kDead);
   settle_pool();
   note_curve();
   const std::uint64_t last = block.word.fetch_or(kDead, std::memory_order_acq_rel);
@@ -200,7 +191,7 @@ std::byte* Pager::acquire_slab_chunk_once(Bytes size) {
   std::byte* chunk = binding_.acquire_slab_chunk(size, ledger_.pool_allowance(size));
   await_copy(newest_copy_from(chunk, size));
   settle_pool();
-  ledger_.born_in_slab(size);
+  table_.add_slab_chunk(size);
   note_unevictable();
   note_curve();
   if (base::EventSink* const sink = this->sink()) sink->slab_grew(ledger_.slabs());
@@ -227,7 +218,7 @@ void Pager::note_curve() {
   if (curve_) curve_->note(clock_.load(std::memory_order_relaxed) - first_op_, ledger_.live(), ledger_.charged());
 }
 
-void Pager::settle_pool() { ledger_.set_pooled(binding_.pooled()); }
+void Pager::settle_pool() { table_.set_pooled(binding_.pooled()); }
 
 void Pager::before_fork() {
   mutex_.lock();

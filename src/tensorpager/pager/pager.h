@@ -31,6 +31,7 @@
 #include "tensorpager/pager/curve.h"
 #include "tensorpager/pager/eviction_policy.h"
 #include "tensorpager/pager/passed_on_places.h"
+#include "tensorpager/pager/states.h"
 #include "tensorpager/pager/statistics.h"
 #include "tensorpager/pager/thread_state.h"
 #include "tensorpager/transfer/engine.h"
@@ -213,7 +214,7 @@ class Pager {
     } catch (const base::IoError&) {
       ++counts_.failed_actions;
     }
-    withdraw_all();
+    cancel_page_outs();
     attempt();
   }
   Block& create_once(base::Bytes size);
@@ -228,27 +229,39 @@ class Pager {
   void submit_room(base::Bytes bytes);
   void make_room(base::Bytes bytes);
   void make_place(const Wanted& wanted);
-  bool give_up_transfers();
-  bool give_up_page_in();
+  bool end_a_transfer();
+  bool cancel_unneeded_page_in();
   /// Whether the op under way uses the block, or it was used since the last op.
   bool is_in_use(const Block& block) const {
     return block.last_use.load(std::memory_order_relaxed) >= clock_.load(std::memory_order_relaxed);
   }
   base::Bytes pinned_now() const;
-  bool give_up(Block& block);
-  bool finish(Block& block);
-  void settle(Block& block);
-  void unbind(Block& block);
-  bool take_away(Block& block);
-  void finish_taking(Block& block);
-  void stay(Block& block) noexcept;
-  void put_back(Block& block, const Relocating& taken) noexcept;
+  bool begin_page_out(Block& block);
+  void submit_copy(Block& block);
+  std::shared_ptr<Relocating> begin_relocation(Block& block);
+  void make_accessible(Block& block, const Relocating* pages) noexcept;
   void relocate(Relocating& pages) noexcept;
-  void withdraw(Block& block) noexcept;
-  void withdraw_all() noexcept;
-  bool page_out(Block& block) { return give_up(block) && finish(block); }
+  void finish_page_out(Block& block);
+  void await_copy_of(Block& block);
+  void unbind(Block& block);
+  void take_back(Block& block) noexcept;
+  void cancel_page_out(Block& block) noexcept;
+  void cancel_page_outs() noexcept;
+  void restore(Block& block) noexcept;
+  /// Returns false if the block cannot leave. Throws IoError if it could not be copied: then it is resident.
+  bool page_out(Block& block) {
+    if (!begin_page_out(block)) return false;
+    finish_page_out(block);
+    return true;
+  }
+  void pass_place_on(Block& block);
+  Block& orphan_place(Block& block);
+  void finish_orphan(Block& orphan) noexcept;
+  void release_orphan(Block& orphan) noexcept;
   void begin_page_in(Block& block, bool may_be_dirty = false);
   void finish_page_in(Block& block, Access access);
+  void cancel_page_in(Block& block) noexcept;
+  void release_staging(Arrival& arrival) noexcept;
   std::shared_ptr<Relocating> begin_placing(Block& block, Access access);
   void finish_placing(Block& block);
   bool place_beside(Relocating& placing, Lock& lock);
@@ -256,22 +269,16 @@ class Pager {
   void await_relocations();
   std::vector<Arrival>::iterator find_arrival(const Block& block);
   Arrival take_arrival(Block& block);
-  void abandon(Block& block) noexcept;
-  void let_go(Arrival& arrival) noexcept;
   void page_in(Block& block, Access access) {
-    if (!block.arriving) begin_page_in(block);
+    if (!block.is_arriving()) begin_page_in(block);
     finish_page_in(block, access);
   }
   void bring_in(Block& block, Access access);
   void bring_in_anyway(Block& block, Access access);
   void page_all_in();
   void make_writable(Block& block);
-  void make_dirty(Block& block);
   void count_page_out(const Block& block);
-  void add_leaving(Block& block);
   void remove_leaving(Block& block) noexcept;
-  void depart(Block& block) noexcept;
-  void release_departed(Block& block) noexcept;
   Block* choose_victim();
   bool tell_outside();
   void tell_end() noexcept;
@@ -292,11 +299,9 @@ class Pager {
   bool gather(PinSet& pins, base::Bytes wanted);
   /// The place for a block that is paged in.
   Wanted place_for(const Block& block, base::Bytes keep_whole = {}) const;
-  void pass_place_on(Block& block);
   void await_copy(transfer::Ticket copy);
   transfer::Ticket newest_copy_from(const std::byte* data, base::Bytes bytes) const;
-  void stay_or_leave_place(Block& block);
-  Block* leave_place(Block& block);
+  void take_back_or_leave(Block& block);
   Block* find_leaving(std::uint64_t number) const;
   void note_left_early(const Block& block);
   void forget_left_early(std::uint64_t number);
@@ -309,8 +314,6 @@ class Pager {
   double& handling_of(double& ops) { return t_state.is_transferring ? counts_.handling_beside_seconds : ops; }
   void release_slot(Block& block);
   void forget(Block& block) noexcept;
-  void add_absent(Block& block);
-  void remove_absent(Block& block) noexcept;
   void do_boundary_work(std::uint64_t now);
   void note_boundary_work();
   void run_task(std::uint64_t now);
@@ -318,6 +321,7 @@ class Pager {
   base::Bytes resident_by_plan() const noexcept;
   bool is_told_to_source() const { return source_ != nullptr && follower_ == &t_state; }
   void leave_transfers_under_way();
+  Block& any_resident();
   void note_unevictable();
   void note_curve();
   void settle_pool();
@@ -326,11 +330,10 @@ class Pager {
   arena::AddressSpace& space_;
   Binding& binding_;
   const bool is_placed_;  // the binding's answer, on the hot path
-  std::unique_ptr<EvictionPolicy> policy_;
+  BlockTable table_;
+  const arena::Ledger& ledger_ = table_.ledger();
   std::unique_ptr<transfer::Engine> tier_;
-  arena::Ledger ledger_;
   std::mutex mutex_;
-  std::vector<Block*> absent_;
   std::deque<Block*> leaving_;  // page-outs in flight, oldest first
   base::Bytes leaving_bytes_;
   std::vector<Arrival> arriving_;  // page-ins in flight, oldest first

@@ -17,14 +17,14 @@ void Pager::submit_room(Bytes bytes) {
   while (ledger_.resident() + bytes > ledger_.budget() + leaving_bytes_) {
     Block* block = choose_victim();
     // Blocks that are accessed outside ops in turn stay: else each access would page out the next one.
-    if (block != nullptr && is_in_use(*block) && give_up_page_in()) continue;
+    if (block != nullptr && is_in_use(*block) && cancel_unneeded_page_in()) continue;
     if (block != nullptr) {
       if (!binding_.may_unbind())
         throw base::IoError("mmap", "the kernel's limit of mappings (try `sysctl vm.max_map_count`)", bytes, ENOMEM);
-      give_up(*block);  // or it was pinned meanwhile, and the next is another
+      begin_page_out(*block);  // or it was pinned meanwhile, and the next is another
       continue;
     }
-    if (!give_up_transfers()) {
+    if (!end_a_transfer()) {
       // All that is left cannot be evicted: this much the program requires at least.
       floor_ = std::max(floor_.load(), (ledger_.resident() + bytes).count());
       throw base::OverBudget(bytes, ledger_.resident(), ledger_.budget());
@@ -34,20 +34,20 @@ void Pager::submit_room(Bytes bytes) {
 
 /// If nothing else can leave: finishes one page-out in flight, or cancels one page-in that no op needs now. Returns
 /// false if there is neither.
-bool Pager::give_up_transfers() {
+bool Pager::end_a_transfer() {
   if (!leaving_.empty()) {
-    finish(*leaving_.front());  // what was pinned meanwhile stays
+    finish_page_out(*leaving_.front());
     return true;
   }
-  return give_up_page_in();
+  return cancel_unneeded_page_in();
 }
 
 /// Cancels the newest page-in that no op needs now. Returns false if there is none.
-bool Pager::give_up_page_in() {
+bool Pager::cancel_unneeded_page_in() {
   const auto unwanted =
       std::find_if(arriving_.rbegin(), arriving_.rend(), [](const Arrival& arrival) { return !arrival.is_needed; });
   if (unwanted == arriving_.rend()) return false;
-  abandon(*unwanted->block);
+  cancel_page_in(*unwanted->block);
   return true;
 }
 
@@ -55,10 +55,10 @@ void Pager::make_room(Bytes bytes) {
   try {
     while (!ledger_.fits(bytes)) {
       submit_room(bytes);
-      if (!ledger_.fits(bytes)) finish(*leaving_.front());
+      if (!ledger_.fits(bytes)) finish_page_out(*leaving_.front());
     }
   } catch (...) {
-    withdraw_all();
+    cancel_page_outs();
     throw;
   }
 }
@@ -68,7 +68,7 @@ void Pager::make_place(const Wanted& wanted) {
   for (;;) {
     const std::uint64_t now = clock_.load(std::memory_order_relaxed);
     const auto in_the_way = binding_.in_the_way(wanted, now);
-    if (!in_the_way && give_up_transfers()) continue;
+    if (!in_the_way && end_a_transfer()) continue;
     if (!in_the_way) {
       const Bytes pinned = pinned_now();
       floor_ = std::max(floor_.load(), (pinned + wanted.bytes).count());
@@ -76,11 +76,12 @@ void Pager::make_place(const Wanted& wanted) {
     }
     if (in_the_way->empty()) return;
     try {
-      for (Block* block : *in_the_way) give_up(*block);  // or it was pinned meanwhile, and the next run is another
       for (Block* block : *in_the_way)
-        if (block->leaving) finish(*block);
+        begin_page_out(*block);  // or it was pinned meanwhile, and the next run is another
+      for (Block* block : *in_the_way)
+        if (block->is_leaving()) finish_page_out(*block);
     } catch (...) {
-      withdraw_all();
+      cancel_page_outs();
       throw;
     }
   }
@@ -88,7 +89,7 @@ void Pager::make_place(const Wanted& wanted) {
 
 void Pager::bring_in(Block& block, Access access) {
   with_fresh_transfers([&] {
-    if (!block.arriving) make_place(place_for(block));
+    if (!block.is_arriving()) make_place(place_for(block));
     page_in(block, access);
   });
 }
@@ -126,9 +127,9 @@ void Pager::admit_misses(PinSet& pins) {
   Bytes absent;
   for (auto miss = misses.begin(); miss != end; ++miss) {
     if (miss->block == nullptr) continue;  // pinned by an attempt that was refused later on
-    if (miss->block->taken) withdraw(*miss->block);
+    if (miss->block->is_leaving()) take_back(*miss->block);
     if (miss->block->is_absent()) {
-      if (!miss->block->arriving) absent += miss->block->charged;
+      if (!miss->block->is_arriving()) absent += miss->block->charged;
       continue;
     }
     if (miss->access == Access::kWrite && miss->block->is_clean()) make_writable(*miss->block);
@@ -147,14 +148,14 @@ void Pager::admit_misses(PinSet& pins) {
     if (!is_placed_) submit_room(absent);
     const auto finish_page_ins = [&] {
       for (auto miss = misses.begin(); miss != end; ++miss) {
-        if (miss->block == nullptr || !miss->block->arriving) continue;
+        if (miss->block == nullptr || !miss->block->is_arriving()) continue;
         finish_page_in(*miss->block, miss->access);
         pin(*miss->block, miss->access);
         miss->block = nullptr;
       }
     };
     for (auto miss = misses.begin(); miss != end; ++miss) {
-      if (miss->block == nullptr || miss->block->arriving) continue;
+      if (miss->block == nullptr || miss->block->is_arriving()) continue;
       absent -= miss->block->charged;
       const Wanted wanted = place_for(*miss->block, absent);
       try {
@@ -172,8 +173,8 @@ void Pager::admit_misses(PinSet& pins) {
     finish_page_ins();
   } catch (...) {
     for (std::size_t i = arriving_.size(); i-- > 0;)
-      if (arriving_[i].is_needed) abandon(*arriving_[i].block);
-    withdraw_all();
+      if (arriving_[i].is_needed) cancel_page_in(*arriving_[i].block);
+    cancel_page_outs();
     throw;
   }
 }
@@ -202,8 +203,7 @@ bool Pager::gather(PinSet& pins, Bytes wanted) {
   std::vector<Block*> movable;
   for (auto one = blocks.begin(); one != blocks.end();) {
     const auto next = std::find_if(one, blocks.end(), [&](Block* other) { return other != *one; });
-    if (!(*one)->leaving && ((*one)->state() & ~kClean) == static_cast<std::uint64_t>(next - one))
-      movable.push_back(*one);
+    if (((*one)->state() & ~kClean) == static_cast<std::uint64_t>(next - one)) movable.push_back(*one);
     one = next;
   }
   // Threads that pin one of them from here on wait for the lock.
@@ -238,8 +238,8 @@ std::optional<base::OverBudget> Pager::shortage_for(Bytes bytes) {
 /// Bytes that cannot be evicted now.
 Bytes Pager::pinned_now() const {
   Bytes pinned = ledger_.slabs();
-  for (std::size_t i = 0; i < policy_->size(); ++i)
-    if (policy_->at(i)->is_pinned()) pinned += policy_->at(i)->charged;
+  for (std::size_t i = 0; i < table_.residents(); ++i)
+    if (table_.resident(i).is_pinned()) pinned += table_.resident(i).charged;
   for (const Arrival& arrival : arriving_)
     if (arrival.is_needed) pinned += arrival.block->charged;  // by the op that is being admitted
   return pinned;
@@ -248,28 +248,16 @@ Bytes Pager::pinned_now() const {
 void Pager::page_out_all() {
   const Lock lock(*this);
   page_ins_.clear();
-  while (!arriving_.empty()) abandon(*arriving_.back().block);
+  while (!arriving_.empty()) cancel_page_in(*arriving_.back().block);
   std::vector<Block*> resident;
-  for (std::size_t i = 0; i < policy_->size(); ++i) resident.push_back(policy_->at(i));
+  for (std::size_t i = 0; i < table_.residents(); ++i) resident.push_back(&table_.resident(i));
   try {
-    for (Block* block : resident) give_up(*block);
-    while (!leaving_.empty()) finish(*leaving_.front());
+    for (Block* block : resident) begin_page_out(*block);
+    while (!leaving_.empty()) finish_page_out(*leaving_.front());
   } catch (...) {
-    withdraw_all();
+    cancel_page_outs();
     throw;
   }
-}
-
-void Pager::add_absent(Block& block) {
-  block.list_index = static_cast<std::uint32_t>(absent_.size());
-  absent_.push_back(&block);
-}
-
-void Pager::remove_absent(Block& block) noexcept {
-  Block* last = absent_.back();
-  absent_[block.list_index] = last;
-  last->list_index = block.list_index;
-  absent_.pop_back();
 }
 
 }  // namespace tensorpager::pager

@@ -25,7 +25,8 @@ std::vector<Block*> BookkeepingBinding::set_limit(Bytes budget) {
 /// Returns the block at `offset` if it can be evicted; null for a slab, and for a block that is pinned or absent.
 Block* BookkeepingBinding::evictable_at(std::uint64_t offset) const {
   auto* block = static_cast<Block*>(space_.owner_at(places_.at(offset).name));
-  return block == nullptr || block->is_absent() || block->is_pinned() ? nullptr : block;
+  if (block == nullptr) return nullptr;
+  return block->is_leaving() || (!block->is_absent() && !block->is_pinned()) ? block : nullptr;
 }
 
 arena::Region::Cost BookkeepingBinding::cost(std::uint64_t now) const {

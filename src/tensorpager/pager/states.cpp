@@ -1,0 +1,102 @@
+#include "tensorpager/pager/states.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "tensorpager/base/errors.h"
+
+namespace tensorpager::pager {
+
+namespace {
+
+using R = Residence;
+
+constexpr Transition kTransitions[] = {
+    {R::kResident, R::kLeaving, "a page-out is submitted, or a clean block is dropped"},
+    {R::kLeaving, R::kBelow, "its page-out is finished, or its place is passed on before the copy is done"},
+    {R::kLeaving, R::kResident, "the page-out is cancelled, as somebody needs the block, or it failed"},
+    {R::kBelow, R::kArriving, "a page-in is submitted"},
+    {R::kArriving, R::kResident, "the page-in is finished"},
+    {R::kArriving, R::kBelow, "the page-in is cancelled, or it failed"},
+    {R::kResident, R::kDead, "its storage dies"},
+    {R::kBelow, R::kDead, "its storage dies"},
+    {R::kOrphaned, R::kDead, "its copy is done"},
+};
+
+bool is_absent(Residence residence) {
+  return residence == R::kLeaving || residence == R::kBelow || residence == R::kArriving;
+}
+
+}  // namespace
+
+std::span<const Transition> transitions() { return kTransitions; }
+
+bool may_become(Residence from, Residence to) {
+  return std::ranges::any_of(kTransitions, [&](const Transition& one) { return one.from == from && one.to == to; });
+}
+
+std::string_view to_string(Residence residence) {
+  switch (residence) {
+    case R::kResident:
+      return "resident";
+    case R::kLeaving:
+      return "leaving";
+    case R::kBelow:
+      return "below";
+    case R::kArriving:
+      return "arriving";
+    case R::kOrphaned:
+      return "orphaned";
+    case R::kDead:
+      return "dead";
+  }
+  return "";
+}
+
+BlockTable::BlockTable(std::unique_ptr<EvictionPolicy> policy) : policy_(std::move(policy)) {}
+
+void BlockTable::add_resident(Block& block) {
+  block.residence = R::kResident;
+  ledger_.born(block.charged);
+  policy_->add(block);
+}
+
+void BlockTable::add_orphan(Block& block) {
+  block.residence = R::kOrphaned;
+  ledger_.page_in(block.charged);
+}
+
+void BlockTable::change(Block& block, Residence to, std::uint64_t word) {
+  const Residence from = std::exchange(block.residence, to);
+  TENSORPAGER_CHECK(may_become(from, to));
+  if (is_absent(from) && !is_absent(to)) remove_absent(block);
+  if (from == R::kResident) {
+    TENSORPAGER_CHECK(to == R::kDead || block.is_absent());
+    policy_->remove(block);
+  }
+  if (!is_absent(from) && is_absent(to)) add_absent(block);
+  const bool was_charged = is_charged(from);
+  if (to == R::kDead && from != R::kOrphaned)
+    ledger_.died(block.charged, was_charged);
+  else if (was_charged && !is_charged(to))
+    ledger_.page_out(block.charged);
+  else if (!was_charged && is_charged(to))
+    ledger_.page_in(block.charged);
+  if (to != R::kResident) return;
+  policy_->add(block);
+  block.word.store(word, std::memory_order_release);
+}
+
+void BlockTable::add_absent(Block& block) {
+  block.list_index = static_cast<std::uint32_t>(absent_.size());
+  absent_.push_back(&block);
+}
+
+void BlockTable::remove_absent(Block& block) noexcept {
+  Block* last = absent_.back();
+  absent_[block.list_index] = last;
+  last->list_index = block.list_index;
+  absent_.pop_back();
+}
+
+}  // namespace tensorpager::pager
