@@ -35,7 +35,7 @@ MUTATIONS = [
     Mutation(
         "victims-by-last-use-under-a-plan",
         "pager/following.cpp",
-        "  if (source_ == nullptr) return policy_->choose();",
+        "  if (executor_.source() == nullptr) return table_.choose_victim();",
         "  return policy_->choose();",
         "pager follow",
     ),
@@ -48,7 +48,7 @@ MUTATIONS = [
     ),
     Mutation(
         "await-of-a-copy-does-nothing",
-        "pager/actions.cpp",
+        "pager/page_ins.cpp",
         "  const base::Stopwatch watch(counts_.page_out_stall_seconds);\n  tier_->wait(copy);\n}",
         "  const base::Stopwatch watch(counts_.page_out_stall_seconds);\n}",
         "memory sim",
@@ -70,7 +70,7 @@ MUTATIONS = [
     Mutation(
         "birth-before-the-page-out-of-its-place",
         "pager/pager.cpp",
-        "    await_copy(newest_copy_from(block->data, block->charged));\n",
+        "    transfers_.await_copy(transfers_.newest_copy_from(block->data, block->charged));\n",
         "",
         "memory sim",
     ),
@@ -92,8 +92,8 @@ MUTATIONS = [
     Mutation(
         "evicts-where-it-fits-exactly",
         "pager/residency.cpp",
-        "  while (ledger_.resident() + bytes > ledger_.budget() + leaving_bytes_) {",
-        "  while (ledger_.resident() + bytes >= ledger_.budget() + leaving_bytes_) {",
+        "  while (ledger_.resident() + bytes > ledger_.budget() + transfers_.leaving_bytes()) {",
+        "  while (ledger_.resident() + bytes >= ledger_.budget() + transfers_.leaving_bytes()) {",
         "pager follow",
     ),
     Mutation(
@@ -120,7 +120,7 @@ MUTATIONS = [
     Mutation(
         "page-ins-of-an-op-are-not-held-for-it",
         "pager/residency.cpp",
-        "      arriving_.back().is_needed = true;\n",
+        "      transfers_.arriving().back().is_needed = true;\n",
         "",
         "pager follow memory",
     ),

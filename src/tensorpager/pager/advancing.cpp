@@ -21,19 +21,19 @@ void Pager::advance() noexcept {
     if (!mutex_.try_lock()) return;
   }
   Lock lock(*this, std::adopt_lock);
-  if (source_ == nullptr || tier_ == nullptr) return;
+  if (executor_.source() == nullptr) return;
   finish_page_outs_ahead();
-  submit_page_ins();
+  executor_.submit_page_ins();
   if (finish_page_ins_ahead(lock)) note_curve();
 }
 
 /// Finishes the page-outs whose copies are done. The plan counts them until it awaits them.
 void Pager::finish_page_outs_ahead() {
-  while (!leaving_.empty() && tier_->is_done(leaving_.front()->copy)) {
-    Block& block = *leaving_.front();
+  while (!transfers_.leaving().empty() && transfers_.is_copied(*transfers_.leaving().front())) {
+    Block& block = *transfers_.leaving().front();
     try {
-      finish_page_out(block);
-      note_left_early(block);
+      transfers_.finish_page_out(block);
+      executor_.note_left_early(block);
     } catch (const std::exception&) {
       ++counts_.failed_actions;  // the block is as it was
     }
@@ -44,13 +44,15 @@ void Pager::finish_page_outs_ahead() {
 bool Pager::finish_page_ins_ahead(Lock& lock) {
   const bool goes_beside = t_state.is_transferring && binding_.relocates_beside();
   for (;;) {
-    const auto here = std::ranges::find_if(arriving_, [&](const Arrival& arrival) { return is_here(arrival); });
-    if (here == arriving_.end()) return true;
+    const auto here =
+        std::ranges::find_if(transfers_.arriving(), [&](const Arrival& one) { return transfers_.is_here(one); });
+    if (here == transfers_.arriving().end()) return true;
     Block& block = *here->block;
     try {
       if (here->placing || !goes_beside) {
-        finish_page_in(block, Access::kRead);
-      } else if (!place_beside(*begin_placing(block, Access::kRead), lock) || source_ == nullptr || tier_ == nullptr) {
+        transfers_.finish_page_in(block, Access::kRead);
+      } else if (!place_beside(*transfers_.begin_placing(block, Access::kRead), lock) ||
+                 executor_.source() == nullptr) {
         return false;
       }
     } catch (const std::exception&) {
@@ -59,10 +61,15 @@ bool Pager::finish_page_ins_ahead(Lock& lock) {
   }
 }
 
-/// Returns whether the page-in can be finished without waiting.
-bool Pager::is_here(const Arrival& arrival) const {
-  if (arrival.placing) return arrival.placing->is_over.load(std::memory_order_acquire);
-  return std::ranges::all_of(arrival.tickets, [&](transfer::Ticket ticket) { return tier_->is_done(ticket); });
+/// On a transfer thread, without the lock. Returns false if another thread has the lock afterwards, which does what is
+/// due.
+bool Pager::place_beside(Relocating& placing, Lock& lock) {
+  placing.is_beside = true;
+  lock.unlock();
+  transfers_.relocate(placing);
+  if (lock.try_again()) return true;
+  is_advance_due_.store(true);
+  return lock.try_again();
 }
 
 }  // namespace tensorpager::pager

@@ -37,7 +37,7 @@ void Pager::do_boundary_work(std::uint64_t now) {
   if (t_state.top == nullptr) run_task(now);
   if (witness_ops_ != 0 && now % witness_ops_ == 0) {
     const Lock lock(*this);  // else pages that another thread moves meanwhile could be counted twice
-    await_relocations();
+    transfers_.await_relocations();
     const std::uint64_t resident = arena::resident_size(space_.begin(), space_.end()).count();
     counts_.witness_peak_bytes = std::max(counts_.witness_peak_bytes, resident);
   }
@@ -45,7 +45,7 @@ void Pager::do_boundary_work(std::uint64_t now) {
   if (!fuzz_) return;
   try {
     for (std::uint64_t i = 0; i < fuzz_evictions_ && table_.residents() > 0; ++i)
-      counts_.fuzz_page_outs += page_out(any_resident()) ? 1 : 0;
+      counts_.fuzz_page_outs += transfers_.page_out(any_resident()) ? 1 : 0;
     constexpr std::uint64_t kOpsOfTransfers = 4;  // so that fuzzing takes little longer
     if (now % kOpsOfTransfers == 0) leave_transfers_under_way();
   } catch (const std::exception&) {
@@ -58,11 +58,12 @@ Block& Pager::any_resident() { return table_.resident((*fuzz_)() % table_.reside
 
 /// For the fuzzer: begins a page-out and a page-in that nobody waits for.
 void Pager::leave_transfers_under_way() {
-  if (table_.residents() > 0) begin_page_out(any_resident());
+  if (table_.residents() > 0) transfers_.begin_page_out(any_resident());
   if (table_.absent().empty()) return;
   Block& block = *table_.absent()[(*fuzz_)() % table_.absent().size()];
   const Wanted wanted{.bytes = block.charged, .keep_whole = base::Bytes(0)};
-  if (!block.is_arriving() && ledger_.fits(block.charged) && has_place(wanted)) begin_page_in(block);
+  if (!block.is_arriving() && ledger_.fits(block.charged) && executor_.has_place(wanted))
+    transfers_.begin_page_in(block);
 }
 
 }  // namespace tensorpager::pager

@@ -28,7 +28,7 @@ bool Pager::serve_fault(const void* address, FaultKind kind) noexcept {
   try {
     if (block->is_leaving()) {
       ++counts_.faults;
-      take_back(*block);
+      transfers_.take_back(*block);
     }
     if (block->is_absent()) {
       ++counts_.faults;
@@ -38,7 +38,7 @@ bool Pager::serve_fault(const void* address, FaultKind kind) noexcept {
     }
     if (block->is_clean() && kind != FaultKind::kRead) {
       ++counts_.write_faults;
-      make_writable(*block);
+      transfers_.make_writable(*block);
       return true;
     }
   } catch (const std::exception&) {
@@ -76,11 +76,11 @@ void Pager::pin_export_once(Block& block) {
 }
 
 void Pager::export_locked(Block& block) {
-  if (block.is_leaving()) take_back(block);
+  if (block.is_leaving()) transfers_.take_back(block);
   if (block.is_absent()) {
     bring_in(block, Access::kWrite);
   } else if (block.is_clean()) {
-    make_writable(block);
+    transfers_.make_writable(block);
   }
   if ((block.word.fetch_add(kExport, std::memory_order_acq_rel) & kExportMask) == 0) {
     export_bytes_ += block.charged.count();

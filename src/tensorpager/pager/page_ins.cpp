@@ -9,19 +9,17 @@
 #include <utility>
 
 #include "tensorpager/base/clock.h"
-#include "tensorpager/pager/lock.h"
-#include "tensorpager/pager/pager.h"
+#include "tensorpager/pager/transfers.h"
 
 namespace tensorpager::pager {
 
 using base::Bytes;
 
-/// The caller has made room, or a place. If it fails all is as before, but that a block that was leaving is below.
-void Pager::begin_page_in(Block& block, bool may_be_dirty) {
+void Transfers::begin_page_in(Block& block, bool may_be_dirty) {
   if (block.is_leaving()) finish_page_out(block);
   const base::Stopwatch watch(handling_of(counts_.page_in_handling_seconds));
   Arrival arrival{.block = &block,
-                  .pieces = binding_.stage(block, ledger_.pool_allowance(block.charged)),
+                  .pieces = binding_.stage(block, table_.ledger().pool_allowance(block.charged)),
                   .tickets = {},
                   .placing = {},
                   .may_be_dirty = may_be_dirty};
@@ -45,8 +43,7 @@ void Pager::begin_page_in(Block& block, bool may_be_dirty) {
   arriving_.push_back(std::move(arrival));
 }
 
-/// Throws IoError if the block could not be read or put in place: then it is below.
-void Pager::finish_page_in(Block& block, Access access) {
+void Transfers::finish_page_in(Block& block, Access access) {
   if (!find_arrival(block)->placing) {
     const auto placing = begin_placing(block, access);
     const base::Stopwatch watch(handling_of(counts_.page_in_handling_seconds));
@@ -56,8 +53,7 @@ void Pager::finish_page_in(Block& block, Access access) {
   if (access == Access::kWrite) make_writable(block);
 }
 
-/// Cancels a page-in: the block is below, unless it is being put in place already.
-void Pager::cancel_page_in(Block& block) noexcept {
+void Transfers::cancel_page_in(Block& block) noexcept {
   if (find_arrival(block)->placing) {
     try {
       finish_placing(block);
@@ -71,15 +67,13 @@ void Pager::cancel_page_in(Block& block) noexcept {
   release_staging(arrival);
 }
 
-void Pager::release_staging(Arrival& arrival) noexcept {
+void Transfers::release_staging(Arrival& arrival) noexcept {
   for (const transfer::Ticket ticket : arrival.tickets) tier_->cancel(ticket);
   binding_.discard(arrival.pieces);
   settle_pool();
 }
 
-/// Waits for the reads and begins to put the pages in place. Throws IoError if they could not be read: then the block
-/// is below.
-std::shared_ptr<Relocating> Pager::begin_placing(Block& block, Access access) {
+std::shared_ptr<Relocating> Transfers::begin_placing(Block& block, Access access) {
   Arrival& arrival = *find_arrival(block);
   try {
     const base::Stopwatch watch(counts_.page_in_stall_seconds);
@@ -95,7 +89,7 @@ std::shared_ptr<Relocating> Pager::begin_placing(Block& block, Access access) {
 }
 
 /// Throws IoError if the machine refused: then the block is below.
-void Pager::finish_placing(Block& block) {
+void Transfers::finish_placing(Block& block) {
   const Arrival arrival = take_arrival(block);
   const Relocating& placing = *arrival.placing;
   await(placing);
@@ -117,50 +111,41 @@ void Pager::finish_placing(Block& block) {
   table_.change(block, Residence::kResident, is_clean ? kClean : 0);
 }
 
-/// On a transfer thread, without the lock. Returns false if another thread has the lock afterwards, which does what is
-/// due.
-bool Pager::place_beside(Relocating& placing, Lock& lock) {
-  placing.is_beside = true;
-  lock.unlock();
-  relocate(placing);
-  if (lock.try_again()) return true;
-  is_advance_due_.store(true);
-  return lock.try_again();
-}
-
 /// Waits for some system calls that another thread makes without the lock.
-void Pager::await(const Relocating& placing) {
+void Transfers::await(const Relocating& placing) {
   if (placing.is_over.load(std::memory_order_acquire)) return;
   const base::Stopwatch watch(counts_.page_in_stall_seconds);
   while (!placing.is_over.load(std::memory_order_acquire)) std::this_thread::yield();
 }
 
-/// After it no thread relocates anything before the lock is released.
-void Pager::await_relocations() {
+void Transfers::await_relocations() {
   for (const Block* block : leaving_)
     while (block->relocated && !tier_->is_done(block->copy)) std::this_thread::yield();
   for (const Arrival& arrival : arriving_)
     if (arrival.placing) await(*arrival.placing);
 }
 
-/// Waits for a page-out: the host is about to write where it copies from, or the plan awaits the copy.
-void Pager::await_copy(transfer::Ticket copy) {
+void Transfers::await_copy(transfer::Ticket copy) {
   if (copy.is_finished()) return;
   const base::Stopwatch watch(counts_.page_out_stall_seconds);
   tier_->wait(copy);
 }
 
-/// The newest copy from these bytes, among those whose places were passed on.
-transfer::Ticket Pager::newest_copy_from(const std::byte* data, Bytes bytes) const {
+transfer::Ticket Transfers::newest_copy_from(const std::byte* data, Bytes bytes) const {
   if (!passes_places_on_) return {};
   return passed_on_.newest_copy_from({binding_.offset_of(data), bytes});
 }
 
-std::vector<Pager::Arrival>::iterator Pager::find_arrival(const Block& block) {
+bool Transfers::is_here(const Arrival& arrival) const {
+  if (arrival.placing) return arrival.placing->is_over.load(std::memory_order_acquire);
+  return std::ranges::all_of(arrival.tickets, [&](transfer::Ticket ticket) { return tier_->is_done(ticket); });
+}
+
+std::vector<Arrival>::iterator Transfers::find_arrival(const Block& block) {
   return std::ranges::find(arriving_, &block, &Arrival::block);
 }
 
-Pager::Arrival Pager::take_arrival(Block& block) {
+Arrival Transfers::take_arrival(Block& block) {
   const auto found = find_arrival(block);
   Arrival arrival = std::move(*found);
   arriving_.erase(found);

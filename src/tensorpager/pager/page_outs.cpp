@@ -9,15 +9,21 @@
 #include <utility>
 
 #include "tensorpager/base/clock.h"
-#include "tensorpager/pager/pager.h"
+#include "tensorpager/base/errors.h"
+#include "tensorpager/pager/transfers.h"
 
 namespace tensorpager::pager {
 
 using base::Bytes;
 
-/// Returns false if the block is pinned, unclaimed, or out of memory already; true, doing nothing, if it is leaving. If
-/// the copy cannot be submitted all is as before.
-bool Pager::begin_page_out(Block& block) {
+void Transfers::use(std::unique_ptr<transfer::Engine> tier) {
+  TENSORPAGER_CHECK(table_.absent().empty());
+  tier_ = std::move(tier);
+  passes_places_on_ = tier_ && binding_.passes_places_on() && !tier_->may_fail_late();
+  passed_on_ = {};
+}
+
+bool Transfers::begin_page_out(Block& block) {
   if (block.is_leaving()) return true;
   std::uint64_t word = block.state();
   if ((word & (kAbsent | kUnclaimed)) == 0 && !binding_.is_claimed(block)) {
@@ -41,7 +47,7 @@ bool Pager::begin_page_out(Block& block) {
   return true;
 }
 
-void Pager::submit_copy(Block& block) {
+void Transfers::submit_copy(Block& block) {
   const base::Stopwatch watch(handling_of(counts_.page_out_handling_seconds));
   const std::shared_ptr<Relocating> pages = begin_relocation(block);
   try {
@@ -68,7 +74,7 @@ void Pager::submit_copy(Block& block) {
 }
 
 /// Returns null if the block's pages are copied where they are.
-std::shared_ptr<Relocating> Pager::begin_relocation(Block& block) {
+std::shared_ptr<Relocating> Transfers::begin_relocation(Block& block) {
   if (!binding_.relocates_beside()) return nullptr;
   auto pages = std::make_shared<Relocating>(binding_.begin_unbind(block));
   if (pages->pages.to != nullptr) return pages;
@@ -77,14 +83,13 @@ std::shared_ptr<Relocating> Pager::begin_relocation(Block& block) {
 }
 
 /// Undoes what the submission of a copy did to the block's pages, wherever they are by now. Nobody copies them.
-void Pager::make_accessible(Block& block, const Relocating* pages) noexcept {
+void Transfers::make_accessible(Block& block, const Relocating* pages) noexcept {
   if (pages == nullptr) return binding_.cancel_page_out(block);
   if (pages->is_moved()) binding_.relocate(binding_.begin_bind(block, pages->pages.there(), Access::kWrite));
   binding_.cancel_relocation(pages->pages);
 }
 
-/// Makes the system calls of a relocation.
-void Pager::relocate(Relocating& pages) noexcept {
+void Transfers::relocate(Relocating& pages) noexcept {
   const double begin = base::seconds_now();
   try {
     binding_.relocate(pages.pages);
@@ -95,9 +100,7 @@ void Pager::relocate(Relocating& pages) noexcept {
   pages.is_over.store(true, std::memory_order_release);
 }
 
-/// Waits for the copy. Afterwards the block is below. Throws IoError if it could not be copied or unbound: then it is
-/// resident.
-void Pager::finish_page_out(Block& block) {
+void Transfers::finish_page_out(Block& block) {
   if (block.residence == Residence::kOrphaned) return finish_orphan(block);
   const bool is_copied = block.copying;
   await_copy_of(block);
@@ -115,7 +118,7 @@ void Pager::finish_page_out(Block& block) {
 }
 
 /// Throws IoError if the copy failed: then the block is resident.
-void Pager::await_copy_of(Block& block) {
+void Transfers::await_copy_of(Block& block) {
   if (!block.copying) return;
   const base::Stopwatch watch(counts_.page_out_stall_seconds);
   try {
@@ -129,7 +132,7 @@ void Pager::await_copy_of(Block& block) {
 }
 
 /// For a block that is still in its place. Throws IoError if the machine refused: then it is resident and clean.
-void Pager::unbind(Block& block) {
+void Transfers::unbind(Block& block) {
   const Relocation pages = binding_.begin_unbind(block);
   try {
     binding_.relocate(pages);
@@ -141,9 +144,7 @@ void Pager::unbind(Block& block) {
   binding_.end_relocation(pages);
 }
 
-/// Ends the page-out of a block that is needed: it is resident again, clean if it was copied already and is still in
-/// its place.
-void Pager::take_back(Block& block) noexcept {
+void Transfers::take_back(Block& block) noexcept {
   if (block.relocated || !block.copying || !tier_->is_done(block.copy)) return cancel_page_out(block);
   try {
     await_copy_of(block);
@@ -153,18 +154,18 @@ void Pager::take_back(Block& block) noexcept {
   }
 }
 
-void Pager::cancel_page_out(Block& block) noexcept {
+void Transfers::cancel_page_out(Block& block) noexcept {
   if (block.residence == Residence::kOrphaned) return finish_orphan(block);
   if (block.copying && !tier_->cancel(std::exchange(block.copy, {}))) count_page_out(block);
   restore(block);
 }
 
-void Pager::cancel_page_outs() noexcept {
+void Transfers::cancel_page_outs() noexcept {
   while (!leaving_.empty()) cancel_page_out(*leaving_.back());
 }
 
 /// Makes a leaving block resident again: dirty if it was being copied, else clean. Nobody copies from it.
-void Pager::restore(Block& block) noexcept {
+void Transfers::restore(Block& block) noexcept {
   remove_leaving(block);
   const bool is_dirty = std::exchange(block.copying, false);
   if (is_dirty) {
@@ -175,7 +176,7 @@ void Pager::restore(Block& block) noexcept {
   table_.change(block, Residence::kResident, is_dirty ? 0 : kClean);
 }
 
-void Pager::make_writable(Block& block) {
+void Transfers::make_writable(Block& block) {
   if (!block.is_clean()) return;
   const base::Stopwatch watch(handling_of(counts_.page_in_handling_seconds));
   binding_.make_writable(block);
@@ -184,28 +185,26 @@ void Pager::make_writable(Block& block) {
   block.word.fetch_and(~kClean, std::memory_order_release);
 }
 
-void Pager::release_slot(Block& block) {
+void Transfers::release_slot(Block& block) {
   if (block.slot.bytes > Bytes(0)) tier_->release(std::exchange(block.slot, {}));
 }
 
-void Pager::count_page_out(const Block& block) {
+void Transfers::count_page_out(const Block& block) {
   ++counts_.page_outs;
   counts_.page_out_bytes += block.charged.count();
 }
 
-void Pager::remove_leaving(Block& block) noexcept {
+void Transfers::remove_leaving(Block& block) noexcept {
   leaving_.erase(std::find(leaving_.begin(), leaving_.end(), &block));
   leaving_bytes_ -= block.charged;
 }
 
-/// The oldest page-out in flight of the block with this number; null if there is none.
-Block* Pager::find_leaving(std::uint64_t number) const {
+Block* Transfers::find_leaving(std::uint64_t number) const {
   const auto found = std::ranges::find(leaving_, number, &Block::number);
   return found == leaving_.end() ? nullptr : *found;
 }
 
-/// Passes the block's place on to the next user, which is ordered behind the copy.
-void Pager::pass_place_on(Block& block) {
+void Transfers::pass_place_on(Block& block) {
   if (!block.copying) return finish_page_out(block);
   passed_on_.remove_copied(*tier_);
   passed_on_.add(block.number, {binding_.offset_of(block.data), block.charged}, block.copy);
@@ -217,8 +216,7 @@ void Pager::pass_place_on(Block& block) {
   settle_pool();
 }
 
-/// Makes a block absent that is still copied from its place: a record of its own keeps that in use until it is copied.
-Block& Pager::orphan_place(Block& block) {
+Block& Transfers::orphan_place(Block& block) {
   auto orphan = std::make_unique<Block>();
   orphan->size = block.size;
   orphan->charged = block.charged;
@@ -229,12 +227,11 @@ Block& Pager::orphan_place(Block& block) {
   *std::find(leaving_.begin(), leaving_.end(), &block) = orphan.get();
   table_.change(block, Residence::kBelow);
   table_.add_orphan(*orphan);
-  records_.fetch_add(1, std::memory_order_relaxed);
   return *orphan.release();
 }
 
 /// Frees the place once its copy is done.
-void Pager::finish_orphan(Block& orphan) noexcept {
+void Transfers::finish_orphan(Block& orphan) noexcept {
   try {
     const base::Stopwatch watch(counts_.page_out_stall_seconds);
     tier_->wait(orphan.copy);
@@ -245,13 +242,13 @@ void Pager::finish_orphan(Block& orphan) noexcept {
   release_orphan(orphan);
 }
 
-void Pager::release_orphan(Block& orphan) noexcept {
+void Transfers::release_orphan(Block& orphan) noexcept {
   remove_leaving(orphan);
   release_slot(orphan);
   binding_.release(orphan);
   table_.change(orphan, Residence::kDead);
   settle_pool();
-  forget(orphan);
+  delete &orphan;
 }
 
 }  // namespace tensorpager::pager

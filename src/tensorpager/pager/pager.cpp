@@ -20,22 +20,19 @@ Pager::Pager(arena::AddressSpace& space, Binding& binding, std::unique_ptr<Evict
 
 Pager::~Pager() {
   const Lock lock(*this);  // the tier's threads cannot enter any more
-  tier_.reset();
+  transfers_.use(nullptr);
 }
 
 void Pager::start(const Options& options, std::unique_ptr<transfer::Engine> tier) {
   const Lock lock(*this);
-  TENSORPAGER_CHECK(table_.absent().empty());
-  tier_ = std::move(tier);
+  transfers_.use(std::move(tier));
   // If blocks have places, one that left early would leave its place to others than the plan's; and storages are
   // notified of it on the threads that use them.
   if (!is_placed_)
-    tier_->set_observer([this] {
+    transfers_.tier()->set_observer([this] {
       t_state.is_transferring = true;
       advance();
     });
-  passes_places_on_ = binding_.passes_places_on() && !tier_->may_fail_late();
-  passed_on_ = {};
   counts_ = Statistics();
   paging_nanoseconds_ = 0;
   table_.set_budget(options.budget);
@@ -46,7 +43,7 @@ void Pager::start(const Options& options, std::unique_ptr<transfer::Engine> tier
     throw;
   }
   binding_.trim_pool(ledger_.pool_allowance(Bytes(0)));
-  settle_pool();
+  transfers_.settle_pool();
   table_.set_budget(options.budget);
   first_op_ = clock_;
   floor_ = 0;
@@ -83,17 +80,17 @@ void Pager::set_sink(base::EventSink* sink) {
 /// For blocks that are held from an earlier session.
 void Pager::fit_into_budget() {
   for (Block* block : binding_.set_limit(ledger_.budget()))
-    if (!page_out(*block)) throw base::OverBudget(block->charged, pinned_now(), ledger_.budget());
+    if (!transfers_.page_out(*block)) throw base::OverBudget(block->charged, pinned_now(), ledger_.budget());
   if (!is_placed_) make_room(Bytes(0));
 }
 
 void Pager::page_all_in() {
-  page_ins_.clear();
-  cancel_page_outs();
+  executor_.forget_page_ins();
+  transfers_.cancel_page_outs();
   table_.lift_budget();
   binding_.set_limit(base::kUnlimited);
   while (!table_.absent().empty()) bring_in(*table_.absent().back(), Access::kWrite);
-  for (std::size_t i = 0; i < table_.residents(); ++i) make_writable(table_.resident(i));
+  for (std::size_t i = 0; i < table_.residents(); ++i) transfers_.make_writable(table_.resident(i));
 }
 
 Block& Pager::create_once(Bytes size) {
@@ -109,16 +106,17 @@ Block& Pager::create_once(Bytes size) {
     const Lock lock(*this);
     const bool is_followed = is_told_to_source();
     // An allocation outside any op is an op of the trace by itself.
-    const bool is_expected = is_followed && !PinSet::is_within_op(holder) && tell_outside();
-    const Wanted wanted{
-        .bytes = block->charged,
-        .keep_whole = holder != nullptr ? holder->expected_room() : Bytes(0),
-        .at = is_followed && is_placed_ ? source_->place_of_birth(block->size, block->charged) : std::nullopt};
+    const bool is_expected = is_followed && !PinSet::is_within_op(holder) && executor_.begin_outside();
+    const Wanted wanted{.bytes = block->charged,
+                        .keep_whole = holder != nullptr ? holder->expected_room() : Bytes(0),
+                        .at = is_followed && is_placed_
+                                  ? executor_.source()->place_of_birth(block->size, block->charged)
+                                  : std::nullopt};
     with_fresh_transfers([&] { make_place(wanted); });
     block->number = ++births_;
     block->data = binding_.acquire(block->charged, ledger_.pool_allowance(block->charged));
-    await_copy(newest_copy_from(block->data, block->charged));
-    settle_pool();
+    transfers_.await_copy(transfers_.newest_copy_from(block->data, block->charged));
+    transfers_.settle_pool();
     block->word = (held ? kPin : 0) | (is_placed_ ? kUnclaimed : 0);
     if (t_state.keeps_allocations) {
       block->kept = true;
@@ -128,8 +126,8 @@ Block& Pager::create_once(Bytes size) {
     }
     table_.add_resident(*block);
     space_.set_owner(block->data, block.get());
-    if (is_followed) source_->created(*block);
-    if (is_expected) tell_end();
+    if (is_followed) executor_.source()->created(*block);
+    if (is_expected) executor_.end_op();
     note_curve();
   }
   if (sink != nullptr) sink->block_born(t_state.recorded_op, {block->number, block->size, block->charged});
@@ -148,20 +146,20 @@ void Pager::destroy(Block& block) noexcept {
   const PagingTime paging(is_paging_timed(), &paging_nanoseconds_);
   if (sink != nullptr) sink->block_died(t_state.recorded_op, block.number);
   const Lock lock(*this);
-  forget_page_ins(block);
-  if (source_ != nullptr) source_->died(block);
+  executor_.forget_page_ins(block);
+  if (executor_.source() != nullptr) executor_.source()->died(block);
   if (block.is_leaving()) {
-    if (passes_places_on_ && block.copying) {  // the copy goes on, into a slot that nobody reads
-      Block& orphan = orphan_place(block);
+    if (transfers_.passes_places_on() && block.copying) {  // the copy goes on, into a slot that nobody reads
+      Block& orphan = transfers_.orphan_place(block);
       orphan.slot = std::exchange(block.slot, {});
       orphan.is_awaited = block.is_awaited;
     } else {
-      if (source_ != nullptr) note_left_early(block);
-      cancel_page_out(block);
+      if (executor_.source() != nullptr) executor_.note_left_early(block);
+      transfers_.cancel_page_out(block);
     }
   }
-  if (block.is_arriving()) cancel_page_in(block);
-  release_slot(block);
+  if (block.is_arriving()) transfers_.cancel_page_in(block);
+  transfers_.release_slot(block);
   const std::uint64_t word = block.state();
   if ((word & kExportMask) != 0) {
     export_bytes_ -= block.charged.count();
@@ -171,7 +169,7 @@ void Pager::destroy(Block& block) noexcept {
   if (block.data != nullptr) space_.set_owner(block.data, nullptr);
   binding_.release(block);
   table_.change(block, Residence::kDead);
-  settle_pool();
+  transfers_.settle_pool();
   note_curve();
   const std::uint64_t last = block.word.fetch_or(kDead, std::memory_order_acq_rel);
   if ((last & kPinMask) != 0)
@@ -189,8 +187,8 @@ std::byte* Pager::acquire_slab_chunk_once(Bytes size) {
   const Lock lock(*this);
   with_fresh_transfers([&] { make_place({.bytes = size, .keep_whole = Bytes(0), .is_slab = true}); });
   std::byte* chunk = binding_.acquire_slab_chunk(size, ledger_.pool_allowance(size));
-  await_copy(newest_copy_from(chunk, size));
-  settle_pool();
+  transfers_.await_copy(transfers_.newest_copy_from(chunk, size));
+  transfers_.settle_pool();
   table_.add_slab_chunk(size);
   note_unevictable();
   note_curve();
@@ -218,26 +216,22 @@ void Pager::note_curve() {
   if (curve_) curve_->note(clock_.load(std::memory_order_relaxed) - first_op_, ledger_.live(), ledger_.charged());
 }
 
-void Pager::settle_pool() { table_.set_pooled(binding_.pooled()); }
-
 void Pager::before_fork() {
   mutex_.lock();
   t_state.in_pager = true;
-  await_relocations();
-  if (tier_) tier_->before_fork();
+  transfers_.await_relocations();
+  if (transfers_.tier() != nullptr) transfers_.tier()->before_fork();
 }
 
 void Pager::after_fork(bool in_child) {
-  if (tier_) tier_->after_fork(in_child);
+  if (transfers_.tier() != nullptr) transfers_.tier()->after_fork(in_child);
   t_state.in_pager = false;
   if (in_child) {
     ::new (&mutex_) std::mutex;
     sink_ = nullptr;  // its lock may be held by a thread that the child lacks
-    source_ = nullptr;
-    binding_.keep_for_plans(Bytes(0));
+    executor_.follow(nullptr);
     is_followed_ = false;
     is_advance_due_ = false;
-    page_ins_.clear();
     task_ = nullptr;
     t_state.recorded_op = 0;
   } else {

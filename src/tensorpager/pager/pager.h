@@ -30,10 +30,11 @@
 #include "tensorpager/pager/costs.h"
 #include "tensorpager/pager/curve.h"
 #include "tensorpager/pager/eviction_policy.h"
-#include "tensorpager/pager/passed_on_places.h"
+#include "tensorpager/pager/executor.h"
 #include "tensorpager/pager/states.h"
 #include "tensorpager/pager/statistics.h"
 #include "tensorpager/pager/thread_state.h"
+#include "tensorpager/pager/transfers.h"
 #include "tensorpager/transfer/engine.h"
 
 namespace tensorpager::pager {
@@ -181,16 +182,6 @@ class Pager {
   static constexpr std::uint64_t kNever = ~std::uint64_t{0};
 
   class Lock;
-  /// A page-in in flight, and the pages it reads into. Charged from its submission.
-  struct Arrival {
-    Block* block = nullptr;
-    std::vector<arena::Piece> pieces;
-    std::vector<transfer::Ticket> tickets;  // one per piece
-    std::shared_ptr<Relocating> placing;    // once all is read
-    bool may_be_dirty = false;              // from its arrival on: writes are not detected
-    Access access = Access::kRead;          // with which it is put in place
-    bool is_needed = false;                 // by the op that is being admitted
-  };
 
   template <typename Attempt>
   std::invoke_result_t<Attempt> with_relief(Attempt&& attempt) {
@@ -208,13 +199,13 @@ class Pager {
   /// error, with transfers of its own.
   template <typename Attempt>
   void with_fresh_transfers(Attempt&& attempt) {
-    if (leaving_.empty() && arriving_.empty()) return attempt();
+    if (!transfers_.any()) return attempt();
     try {
       return attempt();
     } catch (const base::IoError&) {
       ++counts_.failed_actions;
     }
-    cancel_page_outs();
+    transfers_.cancel_page_outs();
     attempt();
   }
   Block& create_once(base::Bytes size);
@@ -236,95 +227,34 @@ class Pager {
     return block.last_use.load(std::memory_order_relaxed) >= clock_.load(std::memory_order_relaxed);
   }
   base::Bytes pinned_now() const;
-  bool begin_page_out(Block& block);
-  void submit_copy(Block& block);
-  std::shared_ptr<Relocating> begin_relocation(Block& block);
-  void make_accessible(Block& block, const Relocating* pages) noexcept;
-  void relocate(Relocating& pages) noexcept;
-  void finish_page_out(Block& block);
-  void await_copy_of(Block& block);
-  void unbind(Block& block);
-  void take_back(Block& block) noexcept;
-  void cancel_page_out(Block& block) noexcept;
-  void cancel_page_outs() noexcept;
-  void restore(Block& block) noexcept;
-  /// Returns false if the block cannot leave. Throws IoError if it could not be copied: then it is resident.
-  bool page_out(Block& block) {
-    if (!begin_page_out(block)) return false;
-    finish_page_out(block);
-    return true;
-  }
-  void pass_place_on(Block& block);
-  Block& orphan_place(Block& block);
-  void finish_orphan(Block& orphan) noexcept;
-  void release_orphan(Block& orphan) noexcept;
-  void begin_page_in(Block& block, bool may_be_dirty = false);
-  void finish_page_in(Block& block, Access access);
-  void cancel_page_in(Block& block) noexcept;
-  void release_staging(Arrival& arrival) noexcept;
-  std::shared_ptr<Relocating> begin_placing(Block& block, Access access);
-  void finish_placing(Block& block);
-  bool place_beside(Relocating& placing, Lock& lock);
-  void await(const Relocating& placing);
-  void await_relocations();
-  std::vector<Arrival>::iterator find_arrival(const Block& block);
-  Arrival take_arrival(Block& block);
   void page_in(Block& block, Access access) {
-    if (!block.is_arriving()) begin_page_in(block);
-    finish_page_in(block, access);
+    if (!block.is_arriving()) transfers_.begin_page_in(block);
+    transfers_.finish_page_in(block, access);
   }
   void bring_in(Block& block, Access access);
   void bring_in_anyway(Block& block, Access access);
   void page_all_in();
-  void make_writable(Block& block);
-  void count_page_out(const Block& block);
-  void remove_leaving(Block& block) noexcept;
   Block* choose_victim();
-  bool tell_outside();
-  void tell_end() noexcept;
-  void note_begin(bool is_expected) noexcept;
-  bool is_as_planned(std::optional<base::Bytes> planned) noexcept;
-  void execute_all(const std::vector<Action>& actions) noexcept;
-  void execute(const Action& action);
-  void submit_page_ins(std::size_t must = 0);
-  std::size_t page_ins_until(std::span<Block* const> touched) const;
-  bool move(Block& block, std::uint64_t offset);
-  void move_into_place(std::span<Block* const> touched);
-  void clear_and_move(Block& block, std::uint64_t offset);
-  bool is_queued(const Block& block) const;
-  bool is_awaited_in_queue(std::uint64_t number) const;
-  bool forget_page_ins(const Block& block) noexcept;
-  bool has_place(const Wanted& wanted);
   bool births_have_places();
   bool gather(PinSet& pins, base::Bytes wanted);
   /// The place for a block that is paged in.
   Wanted place_for(const Block& block, base::Bytes keep_whole = {}) const;
-  void await_copy(transfer::Ticket copy);
-  transfer::Ticket newest_copy_from(const std::byte* data, base::Bytes bytes) const;
-  void take_back_or_leave(Block& block);
-  Block* find_leaving(std::uint64_t number) const;
-  void note_left_early(const Block& block);
-  void forget_left_early(std::uint64_t number);
   void advance() noexcept;
   void finish_page_outs_ahead();
   bool finish_page_ins_ahead(Lock& lock);
-  bool is_here(const Arrival& arrival) const;
+  bool place_beside(Relocating& placing, Lock& lock);
   bool is_paging_timed() const { return sink() != nullptr || is_followed(); }
   double paging_seconds() const;
-  double& handling_of(double& ops) { return t_state.is_transferring ? counts_.handling_beside_seconds : ops; }
-  void release_slot(Block& block);
   void forget(Block& block) noexcept;
   void do_boundary_work(std::uint64_t now);
   void note_boundary_work();
   void run_task(std::uint64_t now);
   void count_followed(Statistics& counts) const;
-  base::Bytes resident_by_plan() const noexcept;
-  bool is_told_to_source() const { return source_ != nullptr && follower_ == &t_state; }
+  bool is_told_to_source() const { return executor_.source() != nullptr && follower_ == &t_state; }
   void leave_transfers_under_way();
   Block& any_resident();
   void note_unevictable();
   void note_curve();
-  void settle_pool();
 
   bool (*relief_)() = nullptr;
   arena::AddressSpace& space_;
@@ -332,27 +262,12 @@ class Pager {
   const bool is_placed_;  // the binding's answer, on the hot path
   BlockTable table_;
   const arena::Ledger& ledger_ = table_.ledger();
-  std::unique_ptr<transfer::Engine> tier_;
   std::mutex mutex_;
-  std::deque<Block*> leaving_;  // page-outs in flight, oldest first
-  base::Bytes leaving_bytes_;
-  std::vector<Arrival> arriving_;  // page-ins in flight, oldest first
-  ActionSource* source_ = nullptr;
-  const ThreadState* follower_ = nullptr;  // the thread whose ops are reported to it
-  std::vector<Action> actions_;            // of the op that begins or ends
-  std::deque<Action> page_ins_;            // not submitted yet, with the page-outs that they wait for
-  bool began_as_planned_ = false;          // of the followed op under way
-  std::uint64_t as_planned_in_a_row_ = 0;  // ops
-  std::uint64_t misses_before_ = 0;        // by the source's count, when the op began
-  /// A block that came back or died before it had left. The plan, which has yet to await it, counts it until then.
-  struct LeftEarly {
-    std::uint64_t block;  // its number
-    base::Bytes bytes;
-  };
-  std::vector<LeftEarly> left_early_;
-  bool passes_places_on_ = false;  // of the session: binding and tier allow it
-  PassedOnPlaces passed_on_;
+  std::atomic<std::uint64_t> clock_{0};  // op index; goes on from session to session, as last uses do
   Statistics counts_;
+  Transfers transfers_{table_, binding_, counts_, clock_};
+  Executor executor_{table_, transfers_, binding_, counts_, clock_};
+  const ThreadState* follower_ = nullptr;  // the thread whose ops are reported to the action source
   std::optional<Curve> curve_;
   std::optional<std::mt19937_64> fuzz_;
   std::uint64_t fuzz_evictions_ = 0;
@@ -361,7 +276,6 @@ class Pager {
   std::uint64_t task_at_ = 0;   // op index
   std::uint64_t export_bytes_ = 0;
   std::uint64_t births_ = 0;                   // blocks ever made
-  std::atomic<std::uint64_t> clock_{0};        // op index; goes on from session to session, as last uses do
   std::uint64_t first_op_ = 0;                 // the clock at the start of this session
   std::atomic<std::uint64_t> floor_{0};        // bytes
   std::atomic<std::uint64_t> unevictable_{0};  // bytes in slabs and exports

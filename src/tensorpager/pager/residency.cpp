@@ -14,14 +14,14 @@ using base::Bytes;
 
 /// Submits page-outs until those in flight will leave this much room, all before the first is waited for.
 void Pager::submit_room(Bytes bytes) {
-  while (ledger_.resident() + bytes > ledger_.budget() + leaving_bytes_) {
+  while (ledger_.resident() + bytes > ledger_.budget() + transfers_.leaving_bytes()) {
     Block* block = choose_victim();
     // Blocks that are accessed outside ops in turn stay: else each access would page out the next one.
     if (block != nullptr && is_in_use(*block) && cancel_unneeded_page_in()) continue;
     if (block != nullptr) {
       if (!binding_.may_unbind())
         throw base::IoError("mmap", "the kernel's limit of mappings (try `sysctl vm.max_map_count`)", bytes, ENOMEM);
-      begin_page_out(*block);  // or it was pinned meanwhile, and the next is another
+      transfers_.begin_page_out(*block);  // or it was pinned meanwhile, and the next is another
       continue;
     }
     if (!end_a_transfer()) {
@@ -35,8 +35,8 @@ void Pager::submit_room(Bytes bytes) {
 /// If nothing else can leave: finishes one page-out in flight, or cancels one page-in that no op needs now. Returns
 /// false if there is neither.
 bool Pager::end_a_transfer() {
-  if (!leaving_.empty()) {
-    finish_page_out(*leaving_.front());
+  if (!transfers_.leaving().empty()) {
+    transfers_.finish_page_out(*transfers_.leaving().front());
     return true;
   }
   return cancel_unneeded_page_in();
@@ -44,10 +44,10 @@ bool Pager::end_a_transfer() {
 
 /// Cancels the newest page-in that no op needs now. Returns false if there is none.
 bool Pager::cancel_unneeded_page_in() {
-  const auto unwanted =
-      std::find_if(arriving_.rbegin(), arriving_.rend(), [](const Arrival& arrival) { return !arrival.is_needed; });
-  if (unwanted == arriving_.rend()) return false;
-  cancel_page_in(*unwanted->block);
+  const auto unwanted = std::find_if(transfers_.arriving().rbegin(), transfers_.arriving().rend(),
+                                     [](const Arrival& arrival) { return !arrival.is_needed; });
+  if (unwanted == transfers_.arriving().rend()) return false;
+  transfers_.cancel_page_in(*unwanted->block);
   return true;
 }
 
@@ -55,10 +55,10 @@ void Pager::make_room(Bytes bytes) {
   try {
     while (!ledger_.fits(bytes)) {
       submit_room(bytes);
-      if (!ledger_.fits(bytes)) finish_page_out(*leaving_.front());
+      if (!ledger_.fits(bytes)) transfers_.finish_page_out(*transfers_.leaving().front());
     }
   } catch (...) {
-    cancel_page_outs();
+    transfers_.cancel_page_outs();
     throw;
   }
 }
@@ -77,11 +77,11 @@ void Pager::make_place(const Wanted& wanted) {
     if (in_the_way->empty()) return;
     try {
       for (Block* block : *in_the_way)
-        begin_page_out(*block);  // or it was pinned meanwhile, and the next run is another
+        transfers_.begin_page_out(*block);  // or it was pinned meanwhile, and the next run is another
       for (Block* block : *in_the_way)
-        if (block->is_leaving()) finish_page_out(*block);
+        if (block->is_leaving()) transfers_.finish_page_out(*block);
     } catch (...) {
-      cancel_page_outs();
+      transfers_.cancel_page_outs();
       throw;
     }
   }
@@ -127,12 +127,12 @@ void Pager::admit_misses(PinSet& pins) {
   Bytes absent;
   for (auto miss = misses.begin(); miss != end; ++miss) {
     if (miss->block == nullptr) continue;  // pinned by an attempt that was refused later on
-    if (miss->block->is_leaving()) take_back(*miss->block);
+    if (miss->block->is_leaving()) transfers_.take_back(*miss->block);
     if (miss->block->is_absent()) {
       if (!miss->block->is_arriving()) absent += miss->block->charged;
       continue;
     }
-    if (miss->access == Access::kWrite && miss->block->is_clean()) make_writable(*miss->block);
+    if (miss->access == Access::kWrite && miss->block->is_clean()) transfers_.make_writable(*miss->block);
     pin(*miss->block, miss->access);
     miss->block = nullptr;
   }
@@ -142,14 +142,14 @@ void Pager::admit_misses(PinSet& pins) {
       return a.block != nullptr && (b.block == nullptr || a.block->charged > b.block->charged);
     });
   try {
-    for (Arrival& arrival : arriving_)
+    for (Arrival& arrival : transfers_.arriving())
       arrival.is_needed =
           std::any_of(misses.begin(), end, [&](const auto& miss) { return miss.block == arrival.block; });
     if (!is_placed_) submit_room(absent);
     const auto finish_page_ins = [&] {
       for (auto miss = misses.begin(); miss != end; ++miss) {
         if (miss->block == nullptr || !miss->block->is_arriving()) continue;
-        finish_page_in(*miss->block, miss->access);
+        transfers_.finish_page_in(*miss->block, miss->access);
         pin(*miss->block, miss->access);
         miss->block = nullptr;
       }
@@ -167,14 +167,14 @@ void Pager::admit_misses(PinSet& pins) {
         if (!gather(pins, wanted.bytes)) throw;
         make_place(wanted);
       }
-      begin_page_in(*miss->block);
-      arriving_.back().is_needed = true;
+      transfers_.begin_page_in(*miss->block);
+      transfers_.arriving().back().is_needed = true;
     }
     finish_page_ins();
   } catch (...) {
-    for (std::size_t i = arriving_.size(); i-- > 0;)
-      if (arriving_[i].is_needed) cancel_page_in(*arriving_[i].block);
-    cancel_page_outs();
+    for (std::size_t i = transfers_.arriving().size(); i-- > 0;)
+      if (transfers_.arriving()[i].is_needed) transfers_.cancel_page_in(*transfers_.arriving()[i].block);
+    transfers_.cancel_page_outs();
     throw;
   }
 }
@@ -220,9 +220,9 @@ bool Pager::gather(PinSet& pins, Bytes wanted) {
   const Binding::Gathering gathering = binding_.plan_gathering(movable);
   if (gathering.largest_run <= largest) return false;
   bool is_free = true;
-  for (Block* block : gathering.in_the_way) is_free = page_out(*block) && is_free;
+  for (Block* block : gathering.in_the_way) is_free = transfers_.page_out(*block) && is_free;
   if (is_free) {
-    await_copy(passed_on_.newest_copy());
+    transfers_.await_copy(transfers_.passed_on().newest_copy());
     binding_.gather(gathering);
   }
   return is_free;
@@ -240,22 +240,22 @@ Bytes Pager::pinned_now() const {
   Bytes pinned = ledger_.slabs();
   for (std::size_t i = 0; i < table_.residents(); ++i)
     if (table_.resident(i).is_pinned()) pinned += table_.resident(i).charged;
-  for (const Arrival& arrival : arriving_)
+  for (const Arrival& arrival : transfers_.arriving())
     if (arrival.is_needed) pinned += arrival.block->charged;  // by the op that is being admitted
   return pinned;
 }
 
 void Pager::page_out_all() {
   const Lock lock(*this);
-  page_ins_.clear();
-  while (!arriving_.empty()) cancel_page_in(*arriving_.back().block);
+  executor_.forget_page_ins();
+  while (!transfers_.arriving().empty()) transfers_.cancel_page_in(*transfers_.arriving().back().block);
   std::vector<Block*> resident;
   for (std::size_t i = 0; i < table_.residents(); ++i) resident.push_back(&table_.resident(i));
   try {
-    for (Block* block : resident) begin_page_out(*block);
-    while (!leaving_.empty()) finish_page_out(*leaving_.front());
+    for (Block* block : resident) transfers_.begin_page_out(*block);
+    while (!transfers_.leaving().empty()) transfers_.finish_page_out(*transfers_.leaving().front());
   } catch (...) {
-    cancel_page_outs();
+    transfers_.cancel_page_outs();
     throw;
   }
 }

@@ -69,6 +69,7 @@ void BlockTable::add_orphan(Block& block) {
 void BlockTable::change(Block& block, Residence to, std::uint64_t word) {
   const Residence from = std::exchange(block.residence, to);
   TENSORPAGER_CHECK(may_become(from, to));
+  if (from != R::kResident || to != R::kDead) ++changes_;
   if (is_absent(from) && !is_absent(to)) remove_absent(block);
   if (from == R::kResident) {
     TENSORPAGER_CHECK(to == R::kDead || block.is_absent());

@@ -49,6 +49,9 @@ class BlockTable {
   const std::vector<Block*>& absent() const { return absent_; }
   std::size_t live() const { return policy_->size() + absent_.size(); }
 
+  /// Counts the changes so far, but births and deaths in memory.
+  std::uint64_t changes() const { return changes_; }
+
   /// The account of charged bytes. Blocks change it by their transitions only.
   const arena::Ledger& ledger() const { return ledger_; }
   void add_slab_chunk(base::Bytes size) { ledger_.born_in_slab(size); }
@@ -63,6 +66,7 @@ class BlockTable {
   std::unique_ptr<EvictionPolicy> policy_;  // of the resident ones
   std::vector<Block*> absent_;
   arena::Ledger ledger_{base::kUnlimited};
+  std::uint64_t changes_ = 0;
 };
 
 }  // namespace tensorpager::pager

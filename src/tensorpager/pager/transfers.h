@@ -1,0 +1,142 @@
+// Page-outs and page-ins of single blocks, from their submission to their end. A block changes its state when a
+// transfer is submitted; who needs its bytes or its place ends the transfer, one way or the other.
+//
+// Nothing here decides what moves, and nothing takes a lock: all calls are made with the pager's lock held, but
+// `relocate`.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "tensorpager/base/bytes.h"
+#include "tensorpager/pager/binding.h"
+#include "tensorpager/pager/block.h"
+#include "tensorpager/pager/passed_on_places.h"
+#include "tensorpager/pager/relocation.h"
+#include "tensorpager/pager/states.h"
+#include "tensorpager/pager/statistics.h"
+#include "tensorpager/pager/thread_state.h"
+#include "tensorpager/transfer/engine.h"
+
+namespace tensorpager::pager {
+
+/// A page-in in flight, and the pages it reads into.
+struct Arrival {
+  Block* block = nullptr;
+  std::vector<arena::Piece> pieces;
+  std::vector<transfer::Ticket> tickets;  // one per piece
+  std::shared_ptr<Relocating> placing;    // once all is read
+  bool may_be_dirty = false;              // from its arrival on: writes are not detected
+  Access access = Access::kRead;          // with which it is put in place
+  bool is_needed = false;                 // by the op that is being admitted
+};
+
+class Transfers {
+ public:
+  /// All must outlive this. `clock`: the op index.
+  Transfers(BlockTable& table, Binding& binding, Statistics& counts, const std::atomic<std::uint64_t>& clock)
+      : table_(table), binding_(binding), counts_(counts), clock_(clock) {}
+
+  /// Nothing is in flight or below.
+  void use(std::unique_ptr<transfer::Engine> tier);
+  transfer::Engine* tier() const { return tier_.get(); }  // null before the first session
+  bool any() const { return !leaving_.empty() || !arriving_.empty(); }
+
+  // --- out
+  /// Submits the copy of a dirty block; no op can pin the block from here on. Returns false if it is pinned, unclaimed,
+  /// or out of memory already; true, doing nothing, if it is leaving. If it throws all is as before.
+  bool begin_page_out(Block& block);
+  /// Waits for the copy. Afterwards the block is below. Throws IoError if it could not be copied or unbound: then it is
+  /// resident.
+  void finish_page_out(Block& block);
+  /// Both. Returns false if the block cannot leave.
+  bool page_out(Block& block) {
+    if (!begin_page_out(block)) return false;
+    finish_page_out(block);
+    return true;
+  }
+  /// Ends the page-out of a block that is needed: it is resident again, clean if it was copied already and is still in
+  /// its place.
+  void take_back(Block& block) noexcept;
+  void cancel_page_out(Block& block) noexcept;
+  void cancel_page_outs() noexcept;
+  /// Page-outs in flight, orphans too, oldest first.
+  const std::deque<Block*>& leaving() const { return leaving_; }
+  base::Bytes leaving_bytes() const { return leaving_bytes_; }
+  /// The oldest of the block with this number; null if there is none.
+  Block* find_leaving(std::uint64_t number) const;
+  bool is_copied(const Block& leaving) const { return tier_->is_done(leaving.copy); }
+
+  // --- places that are passed on before their bytes are copied
+  bool passes_places_on() const { return passes_places_on_; }
+  /// Passes a leaving block's place on to the next user, which is ordered behind the copy.
+  void pass_place_on(Block& block);
+  /// Makes a leaving block below that is still copied from its place: the record that is returned keeps that in use
+  /// until it is copied.
+  Block& orphan_place(Block& block);
+  const PassedOnPlaces& passed_on() const { return passed_on_; }
+  /// The newest copy from these bytes, among those whose places were passed on.
+  transfer::Ticket newest_copy_from(const std::byte* data, base::Bytes bytes) const;
+  /// Waits for a copy: the host is about to write where it copies from, or the plan awaits it. Throws IoError.
+  void await_copy(transfer::Ticket copy);
+
+  // --- in
+  /// The caller has made room, or a place. If it throws all is as before, but that a block that was leaving is below.
+  void begin_page_in(Block& block, bool may_be_dirty = false);
+  /// Throws IoError if the block could not be read or put in place: then it is below.
+  void finish_page_in(Block& block, Access access);
+  /// The block is below, or resident if it is being put in place already.
+  void cancel_page_in(Block& block) noexcept;
+  /// Page-ins in flight, oldest first.
+  std::vector<Arrival>& arriving() { return arriving_; }
+  const std::vector<Arrival>& arriving() const { return arriving_; }
+  /// Waits for the reads and begins to put the pages in place. Throws IoError if they could not be read: then the block
+  /// is below.
+  std::shared_ptr<Relocating> begin_placing(Block& block, Access access);
+  /// Whether the page-in can be finished without waiting.
+  bool is_here(const Arrival& arrival) const;
+  /// A clean block becomes dirty.
+  void make_writable(Block& block);
+
+  /// Makes the system calls of a relocation. Takes no lock.
+  void relocate(Relocating& pages) noexcept;
+  /// After it no thread relocates anything before the lock is released.
+  void await_relocations();
+  void release_slot(Block& block);
+  void settle_pool() { table_.set_pooled(binding_.pooled()); }
+
+ private:
+  void submit_copy(Block& block);
+  std::shared_ptr<Relocating> begin_relocation(Block& block);
+  void make_accessible(Block& block, const Relocating* pages) noexcept;
+  void await_copy_of(Block& block);
+  void unbind(Block& block);
+  void restore(Block& block) noexcept;
+  void finish_orphan(Block& orphan) noexcept;
+  void release_orphan(Block& orphan) noexcept;
+  void count_page_out(const Block& block);
+  void remove_leaving(Block& block) noexcept;
+  void release_staging(Arrival& arrival) noexcept;
+  void finish_placing(Block& block);
+  void await(const Relocating& placing);
+  std::vector<Arrival>::iterator find_arrival(const Block& block);
+  Arrival take_arrival(Block& block);
+  /// Where the time of transfers on this thread is counted.
+  double& handling_of(double& ops) { return t_state.is_transferring ? counts_.handling_beside_seconds : ops; }
+
+  BlockTable& table_;
+  Binding& binding_;
+  Statistics& counts_;
+  const std::atomic<std::uint64_t>& clock_;
+  std::unique_ptr<transfer::Engine> tier_;
+  std::deque<Block*> leaving_;
+  base::Bytes leaving_bytes_;
+  std::vector<Arrival> arriving_;
+  bool passes_places_on_ = false;  // of the session: binding and tier allow it
+  PassedOnPlaces passed_on_;
+};
+
+}  // namespace tensorpager::pager
