@@ -36,7 +36,7 @@ MUTATIONS = [
         "victims-by-last-use-under-a-plan",
         "pager/following.cpp",
         "  if (executor_.source() == nullptr) return table_.choose_victim();",
-        "  return policy_->choose();",
+        "  return table_.choose_victim();",
         "pager follow",
     ),
     Mutation(
