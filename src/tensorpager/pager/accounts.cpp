@@ -63,7 +63,7 @@ Bytes Pager::charged() {
 
 TransferCosts Pager::transfer_costs() {
   const Lock lock(*this);
-  return {.rates = tier_ ? tier_->rates() : transfer::Engine::Rates(),
+  return {.rates = tier_ ? tier_->rates() : transfer::Queues::Rates(),
           .page_out = {counts_.page_out_handling_seconds, counts_.page_outs + counts_.clean_drops},
           .page_in = {counts_.page_in_handling_seconds, counts_.page_ins},
           .rest = paging_seconds() - counts_.page_out_stall_seconds - counts_.page_in_stall_seconds -

@@ -27,7 +27,7 @@ Pager::~Pager() {
   tier_.reset();
 }
 
-void Pager::start(const Options& options, std::unique_ptr<transfer::Engine> tier) {
+void Pager::start(const Options& options, std::unique_ptr<transfer::Queues> tier) {
   const Lock lock(*this);
   TENSORPAGER_CHECK(absent_.empty());
   tier_ = std::move(tier);

@@ -33,7 +33,7 @@
 #include "tensorpager/pager/passed_on_places.h"
 #include "tensorpager/pager/statistics.h"
 #include "tensorpager/pager/thread_state.h"
-#include "tensorpager/transfer/engine.h"
+#include "tensorpager/transfer/queues.h"
 
 namespace tensorpager::pager {
 
@@ -56,7 +56,7 @@ class Pager {
 
   /// Starts a session: statistics from zero, this budget, this tier. What the program holds from an earlier session
   /// stays charged, and is paged out as far as the budget requires. Throws OverBudget, IoError.
-  void start(const Options& options, std::unique_ptr<transfer::Engine> tier);
+  void start(const Options& options, std::unique_ptr<transfer::Queues> tier);
   /// Ends it: pages everything in and lifts the budget. Throws IoError if bytes cannot be read back.
   void stop();
 
@@ -327,7 +327,7 @@ class Pager {
   Binding& binding_;
   const bool is_placed_;  // the binding's answer, on the hot path
   std::unique_ptr<EvictionPolicy> policy_;
-  std::unique_ptr<transfer::Engine> tier_;
+  std::unique_ptr<transfer::Queues> tier_;
   arena::Ledger ledger_;
   std::mutex mutex_;
   std::vector<Block*> absent_;
