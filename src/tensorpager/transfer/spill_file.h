@@ -21,7 +21,7 @@ class SpillFile {
   SpillFile& operator=(const SpillFile&) = delete;
 
   /// Returns an offset. Room is only set aside here: the disk allocates when it is written, so a full disk shows at a
-  /// write.
+  /// write (Note [A full disk shows at a write]).
   std::uint64_t reserve(base::Bytes bytes);
   void release(std::uint64_t offset, base::Bytes bytes) { space_.give_back(offset, bytes); }
   bool is_direct() const { return direct_; }
