@@ -13,7 +13,7 @@
 #include "tensorpager/memory/stable_binding.h"
 #include "tensorpager/memory/torch_allocator.h"
 #include "tensorpager/pager/lru_policy.h"
-#include "tensorpager/transfer/engine.h"
+#include "tensorpager/transfer/queues.h"
 
 namespace {
 
@@ -92,7 +92,7 @@ void set_allocator(bool ours) {
 PYBIND11_MODULE(interception_parts, module) {
   intercept::g_target.pager = &the_pager;
   intercept::g_target.space = &space;
-  the_pager.start({}, transfer::make_ram_engine());
+  the_pager.start({}, transfer::make_synchronous_queues(transfer::make_ram_tier()));
   module.def("set_level", &set_level);
   module.def("set_allocator", &set_allocator);
 }

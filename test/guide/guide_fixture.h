@@ -24,9 +24,9 @@ class GuideTest : public pager::PagerTest {
   static constexpr std::size_t kLayers = 8;
 
   void start_guided(Bytes budget, Guide::Options options = {.waits = true, .refines = false},
-                    std::unique_ptr<transfer::Engine> tier = transfer::make_ram_engine()) {
+                    std::unique_ptr<transfer::Queues> queues = pager::ram_queues()) {
     options.say = [this](const std::string& line) { said_.push_back(line); };
-    start(budget, std::move(tier));
+    start(budget, std::move(queues));
     guide_.emplace(pager_, std::move(options));
     pager_.set_sink(&make_sink());
     for (std::size_t i = 0; i < kLayers; ++i) weights_.push_back(&make(kBlock, seeds_[i] = i));

@@ -22,7 +22,7 @@
 #include "tensorpager/pager/lru_policy.h"
 #include "tensorpager/pager/pager.h"
 #include "tensorpager/pager/pin_set.h"
-#include "tensorpager/transfer/engine.h"
+#include "tensorpager/transfer/queues.h"
 
 namespace {
 
@@ -82,7 +82,7 @@ TEST(StableBinding, MovesMappingByMappingAsOldKernelsRequire) {
   constexpr std::uint64_t kBudget = 8 << 20;
   pager::Pager::Options options;
   options.budget = Bytes(kBudget);
-  pager.start(options, transfer::make_ram_engine());
+  pager.start(options, transfer::make_synchronous_queues(transfer::make_ram_tier()));
 
   // Blocks of many sizes in a budget that holds a third of them: most are put together from pieces, and moved again.
   const std::uint64_t seed = 20;

@@ -15,7 +15,7 @@
 #include "tensorpager/pager/lru_policy.h"
 #include "tensorpager/pager/pager.h"
 #include "tensorpager/pager/pin_set.h"
-#include "tensorpager/transfer/engine.h"
+#include "tensorpager/transfer/queues.h"
 
 namespace tensorpager::memory {
 namespace {
@@ -35,7 +35,7 @@ class RebindingTest : public testing::Test {
     pager::Pager::Options options;
     options.budget = budget;
     options.fuzz = fuzz;
-    pager_.start(options, transfer::make_ram_engine());
+    pager_.start(options, transfer::make_synchronous_queues(transfer::make_ram_tier()));
   }
   void TearDown() override {
     const pager::Statistics counts = pager_.statistics();

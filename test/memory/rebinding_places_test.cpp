@@ -10,7 +10,7 @@
 #include "tensorpager/pager/lru_policy.h"
 #include "tensorpager/pager/pager.h"
 #include "tensorpager/pager/pin_set.h"
-#include "tensorpager/transfer/engine.h"
+#include "tensorpager/transfer/queues.h"
 
 namespace tensorpager::memory {
 namespace {
@@ -26,7 +26,9 @@ Bytes blocks(std::uint64_t n) { return Bytes(n * kBlock.count()); }
 
 class RebindingPlacesTest : public testing::Test {
  protected:
-  void start(Bytes budget) { pager_.start({.budget = budget, .fuzz = {}}, transfer::make_ram_engine()); }
+  void start(Bytes budget) {
+    pager_.start({.budget = budget, .fuzz = {}}, transfer::make_synchronous_queues(transfer::make_ram_tier()));
+  }
   void TearDown() override {
     const pager::Statistics counts = pager_.statistics();
     EXPECT_EQ(counts.pins, 0U);

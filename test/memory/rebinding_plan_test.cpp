@@ -17,7 +17,7 @@
 #include "tensorpager/pager/pin_set.h"
 #include "tensorpager/plan/liveness.h"
 #include "tensorpager/planning/planner.h"
-#include "tensorpager/transfer/engine.h"
+#include "tensorpager/transfer/queues.h"
 
 namespace tensorpager::memory {
 namespace {
@@ -37,7 +37,7 @@ struct FilledStorage : Storage {
 /// A program that does as its trace says.
 class Program {
  public:
-  Program(const trace::Trace& window, std::unique_ptr<transfer::Engine> tier) : window_(window) {
+  Program(const trace::Trace& window, std::unique_ptr<transfer::Queues> queues) : window_(window) {
     const plan::Liveness liveness(window);
     const Bytes budget =
         liveness.floor() + Bytes((liveness.need() - liveness.floor()).count() / 5) + Bytes(base::kPage.count() * 8);
@@ -46,7 +46,7 @@ class Program {
         machine.in = {.latency = machine::Nanoseconds(500), .steps = {{.from = Bytes(0), .bytes_per_second = 1e9}}};
     plan_ = planning::make_planner("pages")->plan({.trace = window, .machine = machine, .budget = budget}).value();
     cursor_ = std::make_unique<follow::PlanCursor>(std::make_shared<const follow::Agenda>(window, plan_));
-    pager_.start({.budget = budget, .fuzz = {}}, std::move(tier));
+    pager_.start({.budget = budget, .fuzz = {}}, std::move(queues));
     live_.resize(window.storages.size());
     for (std::uint32_t i = 0; i < window.storages.size(); ++i) {
       if (!window.storages[i].entry || !is_paged(window.storages[i].bytes)) continue;
@@ -169,8 +169,9 @@ Totals run_programs(bool queued) {
   Totals totals;
   for (unsigned seed = 1; seed <= 40; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
-    auto tier = transfer::make_ram_engine();
-    Program program(paged_trace(seed), queued ? transfer::make_queued_engine(std::move(tier)) : std::move(tier));
+    auto tier = transfer::make_ram_tier();
+    Program program(paged_trace(seed), queued ? transfer::make_threaded_queues(std::move(tier))
+                                              : transfer::make_synchronous_queues(std::move(tier)));
     program.run_window();
     program.run_window();
     program.check_places(true);

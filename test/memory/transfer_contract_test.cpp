@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "../pager/advancing_fixture.h"
+#include "../transfer/failing_waits.h"
 #include "holders.h"
 #include "tensorpager/memory/fault_handler.h"
 #include "tensorpager/memory/rebinding_binding.h"
@@ -25,13 +26,14 @@ namespace {
 using namespace base;
 using pager::Access;
 using pager::Block;
-using transfer::Engine;
+using transfer::Queues;
 using transfer::Slot;
 using transfer::Ticket;
+using transfer::Tier;
 
 enum class Call { kNone, kReserve, kWrite, kWaitForWrite, kRead, kWaitForRead };
 
-/// Which call of the tier fails, once, and how often one did.
+/// Which call fails, once, and how often one did.
 struct Failure {
   std::atomic<Call> call{Call::kNone};
   std::atomic<int> countdown{0};
@@ -44,91 +46,62 @@ struct Failure {
   }
 };
 
-/// Over a tier that fails where it is told to, and takes its time.
-class FailingTier final : public Engine {
+/// A tier that fails where it is told to, and takes its time. If it fails at waits, as the threads over it do that, the
+/// bytes were copied.
+class FailingTier final : public transfer::ForwardingTier {
  public:
-  FailingTier(std::unique_ptr<Engine> tier, Failure& failure) : tier_(std::move(tier)), failure_(failure) {}
+  FailingTier(std::unique_ptr<Tier> tier, Failure& failure, bool fails_at_waits)
+      : ForwardingTier(std::move(tier)), failure_(failure), fails_at_waits_(fails_at_waits) {}
 
   Slot reserve(Bytes bytes) override {
     failure_.check(Call::kReserve, bytes);
-    return tier_->reserve(bytes);
+    return ForwardingTier::reserve(bytes);
   }
-  void release(const Slot& slot) noexcept override { tier_->release(slot); }
-  Ticket submit_page_out(std::span<const std::byte> from, const Slot& slot, Bytes at) override {
+  void write(std::span<const std::byte> from, const Slot& slot, Bytes at) override {
     sleep(delays_out_);
     failure_.check(Call::kWrite, slot.bytes);
-    tier_->submit_page_out(from, slot, at);
-    return {kWritten};
+    ForwardingTier::write(from, slot, at);
+    if (fails_at_waits_) failure_.check(Call::kWaitForWrite, Bytes(0));
   }
-  Ticket submit_page_in(const Slot& slot, Bytes at, std::span<std::byte> to) override {
+  void read(const Slot& slot, Bytes at, std::span<std::byte> to) override {
     sleep(delays_in_);
     failure_.check(Call::kRead, slot.bytes);
-    tier_->submit_page_in(slot, at, to);
-    return {kRead};
-  }
-  void wait(Ticket ticket) override {
-    failure_.check(ticket.number == kWritten ? Call::kWaitForWrite : Call::kWaitForRead, Bytes(0));
+    ForwardingTier::read(slot, at, to);
+    if (fails_at_waits_) failure_.check(Call::kWaitForRead, Bytes(0));
   }
   bool may_fail_late() const override {
-    return tier_->may_fail_late() || failure_.call == Call::kWrite || failure_.call == Call::kWaitForWrite;
+    return ForwardingTier::may_fail_late() || failure_.call == Call::kWrite || failure_.call == Call::kWaitForWrite;
   }
-  void after_fork(bool in_child) override { tier_->after_fork(in_child); }
-  Bytes reserved() const override { return tier_->reserved(); }
-  std::string name() const override { return "failing"; }
 
  private:
-  static constexpr std::uint64_t kWritten = 1;
-  static constexpr std::uint64_t kRead = 2;
-
   static void sleep(std::mt19937& random) {
     if (random() % 2 == 0) std::this_thread::sleep_for(std::chrono::microseconds(random() % 300));
   }
 
-  std::unique_ptr<Engine> tier_;
   Failure& failure_;
+  bool fails_at_waits_;
   std::mt19937 delays_out_{1}, delays_in_{2};  // each for one thread
 };
 
 /// Counts the page-ins that are queued behind a page-out.
-class CountingQueue final : public Engine {
+class CountingQueues final : public transfer::ForwardingQueues {
  public:
-  CountingQueue(std::unique_ptr<Engine> queue, int& ordered) : queue_(std::move(queue)), ordered_(ordered) {}
+  CountingQueues(std::unique_ptr<Queues> queues, int& ordered)
+      : ForwardingQueues(std::move(queues)), ordered_(ordered) {}
 
-  Slot reserve(Bytes bytes) override { return queue_->reserve(bytes); }
-  void release(const Slot& slot) noexcept override { queue_->release(slot); }
-  Ticket submit_page_out(std::span<const std::byte> from, const Slot& slot, Bytes at) override {
-    return queue_->submit_page_out(from, slot, at);
-  }
-  Ticket submit_page_out_after(const std::function<void()>& first, std::span<const std::byte> from, const Slot& slot,
-                               Bytes at) override {
-    return queue_->submit_page_out_after(first, from, slot, at);
-  }
-  Ticket submit_page_in(const Slot& slot, Bytes at, std::span<std::byte> to) override {
-    return queue_->submit_page_in(slot, at, to);
-  }
   Ticket submit_page_in_after(Ticket page_out, const Slot& slot, Bytes at, std::span<std::byte> to) override {
-    ++ordered_;
-    return queue_->submit_page_in_after(page_out, slot, at, to);
+    ordered_ += page_out.is_finished() ? 0 : 1;
+    return ForwardingQueues::submit_page_in_after(page_out, slot, at, to);
   }
-  void wait(Ticket ticket) override { queue_->wait(ticket); }
-  bool may_fail_late() const override { return queue_->may_fail_late(); }
-  bool is_done(Ticket ticket) override { return queue_->is_done(ticket); }
-  bool cancel(Ticket ticket) noexcept override { return queue_->cancel(ticket); }
-  void set_observer(const std::function<void()>& observer) override { queue_->set_observer(observer); }
-  void before_fork() override { queue_->before_fork(); }
-  void after_fork(bool in_child) override { queue_->after_fork(in_child); }
-  Bytes reserved() const override { return queue_->reserved(); }
-  std::string name() const override { return queue_->name(); }
 
  private:
-  std::unique_ptr<Engine> queue_;
   int& ordered_;
 };
 
 struct Case {
   std::string name;
   std::unique_ptr<pager::Binding> (*make_binding)(arena::AddressSpace&, Storages&);
-  std::unique_ptr<Engine> (*make_tier)();
+  std::unique_ptr<Tier> (*make_tier)();
   bool is_queued;
   Call call;
 };
@@ -152,13 +125,10 @@ class TransferContract : public testing::TestWithParam<Case> {
   TransferContract() { install_fault_handler(pager_); }
 
   void SetUp() override {
-    auto tier = std::make_unique<FailingTier>(GetParam().make_tier(), failure_);
     failure_.call = GetParam().call;
-    may_fail_late_ = tier->may_fail_late();
-    std::unique_ptr<Engine> engine = std::move(tier);
-    if (GetParam().is_queued)
-      engine = std::make_unique<CountingQueue>(transfer::make_queued_engine(std::move(engine)), ordered_);
-    pager_.start({.budget = Bytes(kBudget * kBlock.count()), .fuzz = {}}, std::move(engine));
+    std::unique_ptr<Queues> queues = make_queues();
+    may_fail_late_ = queues->may_fail_late();
+    pager_.start({.budget = Bytes(kBudget * kBlock.count()), .fuzz = {}}, std::move(queues));
     while (tensors_.size() < kLeast) make();
   }
   void TearDown() override {
@@ -173,6 +143,15 @@ class TransferContract : public testing::TestWithParam<Case> {
     EXPECT_EQ(end.resident_bytes, end.slab_bytes);
     EXPECT_EQ(end.spill_bytes, 0u);
     EXPECT_EQ(end.over_budget_bytes, 0u);
+  }
+
+  std::unique_ptr<Queues> make_queues() {
+    auto tier = std::make_unique<FailingTier>(GetParam().make_tier(), failure_, GetParam().is_queued);
+    if (GetParam().is_queued)
+      return std::make_unique<CountingQueues>(transfer::make_threaded_queues(std::move(tier)), ordered_);
+    return std::make_unique<transfer::FailingWaits>(std::move(tier), [this](transfer::Direction way) {
+      failure_.check(way == transfer::Direction::kOut ? Call::kWaitForWrite : Call::kWaitForRead, Bytes(0));
+    });
   }
 
   std::size_t draw(std::size_t below) { return random_() % below; }
@@ -361,8 +340,8 @@ std::vector<Case> cases() {
     decltype(Case::make_tier) make;
     bool is_queued;
   };
-  static constexpr auto kMakeFile = [] { return transfer::make_file_engine(testing::TempDir()); };
-  static constexpr auto kMakeRam = [] { return transfer::make_ram_engine(); };
+  static constexpr auto kMakeFile = [] { return transfer::make_file_tier(testing::TempDir()); };
+  static constexpr auto kMakeRam = [] { return transfer::make_ram_tier(); };
   static constexpr NamedTier kTiers[] = {{"File", kMakeFile, false},
                                          {"Ram", kMakeRam, false},
                                          {"QueuedFile", kMakeFile, true},

@@ -64,28 +64,22 @@ struct Told {
 };
 
 /// The RAM tier, slow to write.
-class SlowToWrite final : public transfer::Engine {
+class SlowToWrite final : public transfer::ForwardingTier {
  public:
   explicit SlowToWrite(Told& told) : told_(told) {}
-  transfer::Slot reserve(base::Bytes bytes) override { return ram_->reserve(bytes); }
-  void release(const transfer::Slot& slot) noexcept override { ram_->release(slot); }
-  transfer::Ticket submit_page_out(std::span<const std::byte> from, const transfer::Slot& slot,
-                                   base::Bytes at) override {
+
+  void write(std::span<const std::byte> from, const transfer::Slot& slot, base::Bytes at) override {
     ++told_.begun;
     do std::this_thread::sleep_for(std::chrono::milliseconds(5));
     while (told_.holds);
     if (told_.fails) fail("pwrite", from.size(), ENOSPC);
-    return ram_->submit_page_out(from, slot, at);
+    ForwardingTier::write(from, slot, at);
   }
-  transfer::Ticket submit_page_in(const transfer::Slot& slot, base::Bytes at, std::span<std::byte> to) override {
+  void read(const transfer::Slot& slot, base::Bytes at, std::span<std::byte> to) override {
     if (told_.fails_to_read) fail("pread", to.size(), EIO);
-    return ram_->submit_page_in(slot, at, to);
+    ForwardingTier::read(slot, at, to);
   }
-  void wait(transfer::Ticket ticket) override { ram_->wait(ticket); }
   bool may_fail_late() const override { return true; }
-  void after_fork(bool in_child) override { ram_->after_fork(in_child); }
-  base::Bytes reserved() const override { return ram_->reserved(); }
-  std::string name() const override { return "slow to write"; }
 
  private:
   [[noreturn]] void fail(const char* call, std::size_t bytes, int error) {
@@ -93,14 +87,13 @@ class SlowToWrite final : public transfer::Engine {
     throw base::IoError(call, "the tier", base::Bytes(bytes), error);
   }
 
-  std::unique_ptr<transfer::Engine> ram_ = transfer::make_ram_engine();
   Told& told_;
 };
 
 class AdvancingTest : public PagerTest {
  protected:
   void start_following(base::Bytes budget) {
-    start(budget, transfer::make_queued_engine(std::make_unique<SlowToWrite>(told_)));
+    start(budget, transfer::make_threaded_queues(std::make_unique<SlowToWrite>(told_)));
     pager_.follow(&script_);
   }
   void TearDown() override {

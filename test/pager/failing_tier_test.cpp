@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <string>
 
+#include "../transfer/failing_waits.h"
 #include "pager_fixture.h"
 #include "tensorpager/base/errors.h"
 
@@ -11,50 +12,39 @@ namespace {
 
 using namespace base;
 
-enum class Call { kReserve, kSubmitPageOut, kWaitPageOut, kSubmitPageIn, kWaitPageIn };
+enum class Call { kReserve, kWrite, kWaitPageOut, kRead, kWaitPageIn };
+
+/// Which call fails, once. Transfers may run on threads.
+struct Due {
+  std::atomic<Call> call = Call::kReserve;
+  std::atomic<int> countdown = 0;  // from 1
+
+  void check(Call now, const char* name, Bytes bytes, int error) {
+    if (now == call && --countdown == 0) throw IoError(name, "the tier", bytes, error);
+  }
+};
 
 /// The RAM tier, but for one call.
-class FailingEngine final : public transfer::Engine {
+class FailingTier final : public transfer::ForwardingTier {
  public:
-  /// From now on, the call number `countdown` (from 1) of this kind fails, once.
-  void fail(Call call, int countdown) {
-    call_ = call;
-    countdown_ = countdown;
-  }
+  explicit FailingTier(Due& due) : due_(due) {}
 
   transfer::Slot reserve(Bytes bytes) override {
-    if (is_due(Call::kReserve)) throw IoError("reserve", "the tier", bytes, ENOSPC);
-    return ram_->reserve(bytes);
+    due_.check(Call::kReserve, "reserve", bytes, ENOSPC);
+    return ForwardingTier::reserve(bytes);
   }
-  void release(const transfer::Slot& slot) noexcept override { ram_->release(slot); }
-  transfer::Ticket submit_page_out(std::span<const std::byte> from, const transfer::Slot& slot, Bytes at) override {
-    if (is_due(Call::kSubmitPageOut)) throw IoError("pwrite", "the tier", slot.bytes, ENOSPC);
-    ram_->submit_page_out(from, slot, at);
-    return {.number = is_due(Call::kWaitPageOut) ? kFailed : kFine};
+  void write(std::span<const std::byte> from, const transfer::Slot& slot, Bytes at) override {
+    due_.check(Call::kWrite, "pwrite", slot.bytes, ENOSPC);
+    ForwardingTier::write(from, slot, at);
   }
-  transfer::Ticket submit_page_in(const transfer::Slot& slot, Bytes at, std::span<std::byte> to) override {
-    if (is_due(Call::kSubmitPageIn)) throw IoError("pread", "the tier", slot.bytes, EIO);
-    ram_->submit_page_in(slot, at, to);
-    return {.number = is_due(Call::kWaitPageIn) ? kFailed : kFine};
-  }
-  void wait(transfer::Ticket ticket) override {
-    if (ticket.number == kFailed) throw IoError("pwrite", "the tier", Bytes(0), EIO);
+  void read(const transfer::Slot& slot, Bytes at, std::span<std::byte> to) override {
+    due_.check(Call::kRead, "pread", slot.bytes, EIO);
+    ForwardingTier::read(slot, at, to);
   }
   bool may_fail_late() const override { return true; }
-  void after_fork(bool in_child) override { ram_->after_fork(in_child); }
-  Bytes reserved() const override { return ram_->reserved(); }
-  std::string name() const override { return "failing"; }
 
  private:
-  static constexpr std::uint64_t kFine = 1;
-  static constexpr std::uint64_t kFailed = 2;
-
-  bool is_due(Call call) { return call == call_ && --countdown_ == 0; }
-
-  std::unique_ptr<transfer::Engine> ram_ = transfer::make_ram_engine();
-  // Transfers may run on threads of a queue's.
-  std::atomic<Call> call_ = Call::kReserve;
-  std::atomic<int> countdown_ = 0;
+  Due& due_;
 };
 
 struct Failure {
@@ -68,9 +58,14 @@ class FailingTierTest : public PagerTest, public testing::WithParamInterface<Fai
   static constexpr std::uint64_t kBlocks = 8;
 
   void SetUp() override {
-    auto tier = std::make_unique<FailingEngine>();
-    tier_ = tier.get();
-    start(room_for(4), GetParam().queued ? transfer::make_queued_engine(std::move(tier)) : std::move(tier));
+    auto tier = std::make_unique<FailingTier>(due_);
+    if (GetParam().queued)
+      start(room_for(4), transfer::make_threaded_queues(std::move(tier)));
+    else
+      start(room_for(4), std::make_unique<transfer::FailingWaits>(std::move(tier), [this](transfer::Direction way) {
+              const Call wait = way == transfer::Direction::kOut ? Call::kWaitPageOut : Call::kWaitPageIn;
+              due_.check(wait, "wait", Bytes(0), EIO);
+            }));
     for (std::uint64_t i = 0; i < kBlocks; ++i) make(kBlock, i);
   }
   /// An op that reads one block, writes another and makes a third; then all that is known of them is checked.
@@ -87,7 +82,13 @@ class FailingTierTest : public PagerTest, public testing::WithParamInterface<Fai
     pager_.destroy(temporary);
   }
 
-  FailingEngine* tier_ = nullptr;
+  /// From now on, call number `countdown` (from 1) of this case's kind fails, once.
+  void fail(int countdown) {
+    due_.call = GetParam().call;
+    due_.countdown = countdown;
+  }
+
+  Due due_;
   std::uint64_t seeds_[kBlocks] = {0, 1, 2, 3, 4, 5, 6, 7};
 };
 
@@ -95,7 +96,7 @@ TEST_P(FailingTierTest, AnOpFailsAsAWholeAndTheNextGoesOn) {
   int failures = 0;
   for (int countdown = 1; countdown <= 6; ++countdown) {
     SCOPED_TRACE("call " + std::to_string(countdown));
-    tier_->fail(GetParam().call, countdown);
+    fail(countdown);
     for (std::uint64_t step = 0; step < 24; ++step) {
       try {
         run_op(step);
@@ -117,7 +118,7 @@ class FailingPageOutTest : public FailingTierTest {};
 TEST_P(FailingPageOutTest, LeavesTheBlockWritableWithoutAFault) {
   Block& newest = *blocks_.back();
   ASSERT_FALSE(newest.is_absent());
-  tier_->fail(GetParam().call, 1);
+  fail(1);
   EXPECT_THROW(pager_.page_out_all(), IoError);
   const Statistics before = counts();
   for (Block* block : blocks_) {
@@ -130,19 +131,16 @@ TEST_P(FailingPageOutTest, LeavesTheBlockWritableWithoutAFault) {
 class FailingPageInTest : public FailingTierTest {};
 
 TEST_P(FailingPageInTest, LetsTheEndOfTheSessionBeTriedAgain) {
-  tier_->fail(GetParam().call, 2);
+  fail(2);
   EXPECT_THROW(pager_.stop(), IoError);
   pager_.stop();
   EXPECT_EQ(counts().spill_bytes, 0u);
   for (std::size_t i = 0; i < kBlocks; ++i) EXPECT_TRUE(is_filled(*blocks_[i], seeds_[i]));
 }
 
-constexpr Failure kFailures[] = {{"Reserve", Call::kReserve},
-                                 {"SubmitPageOut", Call::kSubmitPageOut},
-                                 {"WaitPageOut", Call::kWaitPageOut},
-                                 {"QueuedPageOut", Call::kSubmitPageOut, true},
-                                 {"QueuedPageIn", Call::kSubmitPageIn, true},
-                                 {"SubmitPageIn", Call::kSubmitPageIn},
+constexpr Failure kFailures[] = {{"Reserve", Call::kReserve},         {"SubmitPageOut", Call::kWrite},
+                                 {"WaitPageOut", Call::kWaitPageOut}, {"QueuedPageOut", Call::kWrite, true},
+                                 {"QueuedPageIn", Call::kRead, true}, {"SubmitPageIn", Call::kRead},
                                  {"WaitPageIn", Call::kWaitPageIn}};
 constexpr auto name_of_failure = [](const auto& instance) { return instance.param.name; };
 

@@ -97,7 +97,7 @@ TEST_F(LateFailureTest, OfAPageOutByTheFuzzerIsNoReasonToRefuseAnOp) {
   Pager::Options options;
   options.budget = room_for(2);
   options.fuzz = 1;
-  pager_.start(options, transfer::make_queued_engine(std::make_unique<SlowToWrite>(told_)));
+  pager_.start(options, transfer::make_threaded_queues(std::make_unique<SlowToWrite>(told_)));
   Block& block = make(kBlock, 1);
   told_.fails = true;
   EXPECT_NO_THROW(pager_.at_op_boundary());

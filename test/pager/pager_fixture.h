@@ -14,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "../transfer/forwarding_tier.h"
 #include "../transfer/thread_sanitizer.h"
 #include "tensorpager/arena/address_space.h"
 #include "tensorpager/arena/witness.h"
@@ -22,7 +23,7 @@
 #include "tensorpager/pager/lru_policy.h"
 #include "tensorpager/pager/pager.h"
 #include "tensorpager/pager/pin_set.h"
-#include "tensorpager/transfer/engine.h"
+#include "tensorpager/transfer/queues.h"
 
 #ifdef __SANITIZE_ADDRESS__
 /// Faults are ours; and tests say which signal ends a process.
@@ -54,6 +55,10 @@ inline bool is_filled(const Block& block, std::uint64_t seed) {
   return true;
 }
 
+inline std::unique_ptr<transfer::Queues> ram_queues() {
+  return transfer::make_synchronous_queues(transfer::make_ram_tier());
+}
+
 class PagerTest : public testing::Test {
  protected:
   static constexpr base::Bytes kBlock{std::uint64_t{64} << 10};
@@ -61,10 +66,10 @@ class PagerTest : public testing::Test {
 
   PagerTest() { memory::install_fault_handler(pager_); }
 
-  void start(base::Bytes budget, std::unique_ptr<transfer::Engine> tier = transfer::make_ram_engine()) {
+  void start(base::Bytes budget, std::unique_ptr<transfer::Queues> queues = ram_queues()) {
     Pager::Options options;
     options.budget = budget;
-    pager_.start(options, std::move(tier));
+    pager_.start(options, std::move(queues));
   }
 
   Block& make(base::Bytes size, std::uint64_t seed) {
@@ -118,45 +123,37 @@ class PagerTest : public testing::Test {
   base::Bytes expected_over_budget_;
 };
 
-/// The RAM tier, each of whose transfers takes a random time; for a queue.
-class SlowEngine final : public transfer::Engine {
+/// The RAM tier, each of whose transfers takes a random time; for threads.
+class SlowTier final : public transfer::ForwardingTier {
  public:
-  transfer::Slot reserve(base::Bytes bytes) override { return ram_->reserve(bytes); }
-  void release(const transfer::Slot& slot) noexcept override { ram_->release(slot); }
-  transfer::Ticket submit_page_out(std::span<const std::byte> from, const transfer::Slot& slot,
-                                   base::Bytes at) override {
+  void write(std::span<const std::byte> from, const transfer::Slot& slot, base::Bytes at) override {
     sleep(out_);
-    return ram_->submit_page_out(from, slot, at);
+    ForwardingTier::write(from, slot, at);
   }
-  transfer::Ticket submit_page_in(const transfer::Slot& slot, base::Bytes at, std::span<std::byte> to) override {
+  void read(const transfer::Slot& slot, base::Bytes at, std::span<std::byte> to) override {
     sleep(in_);
-    return ram_->submit_page_in(slot, at, to);
+    ForwardingTier::read(slot, at, to);
   }
-  void wait(transfer::Ticket ticket) override { ram_->wait(ticket); }
   bool may_fail_late() const override { return true; }
-  void after_fork(bool in_child) override { ram_->after_fork(in_child); }
-  base::Bytes reserved() const override { return ram_->reserved(); }
-  std::string name() const override { return "slow"; }
 
  private:
   static void sleep(std::mt19937& random) {
     if (random() % 2 == 0) std::this_thread::sleep_for(std::chrono::microseconds(random() % 200));
   }
 
-  std::unique_ptr<transfer::Engine> ram_ = transfer::make_ram_engine();
   std::mt19937 out_{1}, in_{2};  // each for one thread
 };
 
 struct Tier {
   const char* name;
-  std::unique_ptr<transfer::Engine> (*make)();
+  std::unique_ptr<transfer::Queues> (*make)();
 };
 
 inline constexpr Tier kTiers[] = {
-    {"File", [] { return transfer::make_file_engine(testing::TempDir()); }},
-    {"Ram", [] { return transfer::make_ram_engine(); }},
-    {"QueuedFile", [] { return transfer::make_queued_engine(transfer::make_file_engine(testing::TempDir())); }},
-    {"Slow", [] { return transfer::make_queued_engine(std::make_unique<SlowEngine>()); }},
+    {"File", [] { return transfer::make_synchronous_queues(transfer::make_file_tier(testing::TempDir())); }},
+    {"Ram", [] { return ram_queues(); }},
+    {"QueuedFile", [] { return transfer::make_threaded_queues(transfer::make_file_tier(testing::TempDir())); }},
+    {"Slow", [] { return transfer::make_threaded_queues(std::make_unique<SlowTier>()); }},
 };
 
 inline std::string name_of(const testing::TestParamInfo<Tier>& instance) { return instance.param.name; }

@@ -115,7 +115,7 @@ TEST_F(PoolTest, MappingsDoNotGrowWithTheNumberOfEvictions) {
 }
 
 TEST_F(PoolTest, WitnessIsAskedEverySoManyOps) {
-  pager_.start({.budget = kUnlimited, .fuzz = {}, .witness_ops = 4, .curve = false}, transfer::make_ram_engine());
+  pager_.start({.budget = kUnlimited, .fuzz = {}, .witness_ops = 4, .curve = false}, ram_queues());
   for (int op = 0; op < 3; ++op) pager_.at_op_boundary();
   make(1_MiB, 1);
   EXPECT_EQ(counts().witness_peak_bytes, 0u);
@@ -125,7 +125,7 @@ TEST_F(PoolTest, WitnessIsAskedEverySoManyOps) {
 }
 
 TEST_F(PoolTest, TheCurveFollowsLiveAndChargedBytes) {
-  pager_.start({.budget = room_for(2), .fuzz = {}, .witness_ops = 0, .curve = true}, transfer::make_ram_engine());
+  pager_.start({.budget = room_for(2), .fuzz = {}, .witness_ops = 0, .curve = true}, ram_queues());
   for (std::uint64_t i = 0; i < 4; ++i) {
     pager_.at_op_boundary();
     make(kBlock, i);
@@ -143,7 +143,7 @@ TEST_F(PoolTest, TheCurveFollowsLiveAndChargedBytes) {
 class FuzzTest : public PagerTest {
  protected:
   void start_fuzzing(std::uint64_t seed) {
-    pager_.start({.budget = kUnlimited, .fuzz = seed, .witness_ops = 0, .curve = false}, transfer::make_ram_engine());
+    pager_.start({.budget = kUnlimited, .fuzz = seed, .witness_ops = 0, .curve = false}, ram_queues());
   }
   /// Which of 16 blocks are absent after four op boundaries of two evictions each.
   std::vector<bool> absent_after(std::uint64_t seed) {

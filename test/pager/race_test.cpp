@@ -15,28 +15,17 @@ namespace {
 using namespace base;
 
 /// The RAM tier, with a guest that runs after each copy out and before the page-out goes on.
-class DelayingEngine final : public transfer::Engine {
+class DelayingTier final : public transfer::ForwardingTier {
  public:
-  explicit DelayingEngine(std::function<void()> guest) : guest_(std::move(guest)) {}
+  explicit DelayingTier(std::function<void()> guest) : guest_(std::move(guest)) {}
 
-  transfer::Slot reserve(Bytes bytes) override { return ram_->reserve(bytes); }
-  void release(const transfer::Slot& slot) noexcept override { ram_->release(slot); }
-  transfer::Ticket submit_page_out(std::span<const std::byte> from, const transfer::Slot& slot, Bytes at) override {
-    const transfer::Ticket ticket = ram_->submit_page_out(from, slot, at);
+  void write(std::span<const std::byte> from, const transfer::Slot& slot, Bytes at) override {
+    ForwardingTier::write(from, slot, at);
     guest_();
-    return ticket;
   }
-  transfer::Ticket submit_page_in(const transfer::Slot& slot, Bytes at, std::span<std::byte> to) override {
-    return ram_->submit_page_in(slot, at, to);
-  }
-  void wait(transfer::Ticket ticket) override { ram_->wait(ticket); }
   bool may_fail_late() const override { return true; }
-  void after_fork(bool in_child) override { ram_->after_fork(in_child); }
-  Bytes reserved() const override { return ram_->reserved(); }
-  std::string name() const override { return "delaying"; }
 
  private:
-  std::unique_ptr<transfer::Engine> ram_ = transfer::make_ram_engine();
   std::function<void()> guest_;
 };
 
@@ -100,19 +89,19 @@ TEST_F(RaceTest, ThreadsKeepTheirBytesUnderASmallBudget) {
 }
 
 TEST_F(RaceTest, TheFuzzerRacesWithOps) {
-  pager_.start({.budget = room_for(kRoom), .fuzz = 5, .witness_ops = 0, .curve = true}, transfer::make_ram_engine());
+  pager_.start({.budget = room_for(kRoom), .fuzz = 5, .witness_ops = 0, .curve = true}, ram_queues());
   run_threads(300);
 }
 
 TEST_F(RaceTest, TheFuzzerRacesWithOpsAndSlowTransfers) {
   pager_.start({.budget = room_for(kRoom), .fuzz = 6, .witness_ops = 0, .curve = false},
-               transfer::make_queued_engine(std::make_unique<SlowEngine>()));
+               transfer::make_threaded_queues(std::make_unique<SlowTier>()));
   run_threads(150);
 }
 
 // Pages move from one mapping to another while a thread reads the list of them: none may be counted twice.
 TEST_F(RaceTest, TheWitnessCountsNoPageTwice) {
-  pager_.start({.budget = room_for(kRoom), .fuzz = {}, .witness_ops = 5, .curve = false}, transfer::make_ram_engine());
+  pager_.start({.budget = room_for(kRoom), .fuzz = {}, .witness_ops = 5, .curve = false}, ram_queues());
   run_threads(600);
   EXPECT_GT(counts().witness_peak_bytes, 0u);
   EXPECT_LE(counts().witness_peak_bytes, counts().budget_bytes);
@@ -163,7 +152,7 @@ TEST_F(RaceTest, ADirectWriteAfterTheCopyIsNotLost) {
     for (int i = 0; i < 50 && !written; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     EXPECT_FALSE(written) << "written to pages that are on their way out";
   };
-  start(1_MiB, std::make_unique<DelayingEngine>(guest));
+  start(1_MiB, transfer::make_synchronous_queues(std::make_unique<DelayingTier>(guest)));
   Block& block = make(kBlock, 1);
   std::thread writer([&] {
     while (!copied) std::this_thread::yield();

@@ -1,4 +1,4 @@
-// Real refusals by the kernel, to see what the file engine does when it meets them.
+// Real refusals by the kernel, to see what the file tier does when it meets them.
 #pragma once
 
 #include <gtest/gtest.h>

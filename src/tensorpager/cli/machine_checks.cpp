@@ -16,7 +16,7 @@
 
 #include "tensorpager/arena/address_space.h"
 #include "tensorpager/base/errors.h"
-#include "tensorpager/transfer/file_engine.h"
+#include "tensorpager/transfer/spill_file.h"
 
 namespace tensorpager::cli {
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "tensorpager/base/clock.h"
-#include "tensorpager/transfer/engine.h"
+#include "tensorpager/transfer/tier.h"
 
 namespace tensorpager::cli {
 namespace {
@@ -79,31 +79,29 @@ machine::Link link_of(Transfer&& transfer) {
 }  // namespace
 
 Measured measure_machine(const std::string& spill) {
-  const std::unique_ptr<transfer::Engine> engine =
-      spill == "ram" ? transfer::make_ram_engine() : transfer::make_file_engine(spill);
+  const std::unique_ptr<transfer::Tier> tier =
+      spill == "ram" ? transfer::make_ram_tier() : transfer::make_file_tier(spill);
   constexpr Bytes kLargest = kSizes[std::size(kSizes) - 1];
   PageBuffer from(kLargest), to(kLargest);
   struct Slots {
-    transfer::Engine& engine;
+    transfer::Tier& tier;
     std::vector<transfer::Slot> all = {};
     ~Slots() {
-      for (const transfer::Slot& slot : all) engine.release(slot);
+      for (const transfer::Slot& slot : all) tier.release(slot);
     }
-  } slots{*engine};
+  } slots{*tier};
   for (std::size_t i = 0; i < kSlots; ++i) {
-    slots.all.push_back(engine->reserve(kLargest));
-    engine->wait(engine->submit_page_out(from.first(kLargest), slots.all.back(), Bytes(0)));
+    slots.all.push_back(tier->reserve(kLargest));
+    tier->write(from.first(kLargest), slots.all.back(), Bytes(0));
   }
 
-  Measured measured{.machine = {}, .tier = engine->name(), .copy_rate = 0};
+  Measured measured{.machine = {}, .tier = tier->name(), .copy_rate = 0};
   measured.machine.name = "this-machine";
   measured.machine.memory = base::physical_memory();
-  measured.machine.out = link_of([&](std::size_t i, Bytes size) {
-    engine->wait(engine->submit_page_out(from.first(size), slots.all[i % kSlots], Bytes(0)));
-  });
-  measured.machine.in = link_of([&](std::size_t i, Bytes size) {
-    engine->wait(engine->submit_page_in(slots.all[i % kSlots], Bytes(0), to.first(size)));
-  });
+  measured.machine.out =
+      link_of([&](std::size_t i, Bytes size) { tier->write(from.first(size), slots.all[i % kSlots], Bytes(0)); });
+  measured.machine.in =
+      link_of([&](std::size_t i, Bytes size) { tier->read(slots.all[i % kSlots], Bytes(0), to.first(size)); });
   const double copy = seconds_of(
       [&](std::size_t) { std::memcpy(to.first(kLargest).data(), from.first(kLargest).data(), kLargest.count()); });
   measured.copy_rate = static_cast<double>(kLargest.count()) / copy;

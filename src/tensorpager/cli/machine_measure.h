@@ -1,4 +1,4 @@
-// Measures the links of this machine for plans, through the engine that a session would use.
+// Measures the links of this machine for plans, through the tier that a session would use.
 #pragma once
 
 #include <string>

@@ -17,7 +17,7 @@
 #include "tensorpager/cli/emulate.h"
 #include "tensorpager/cli/python_package.h"
 #include "tensorpager/plan/given.h"
-#include "tensorpager/transfer/engine.h"
+#include "tensorpager/transfer/tier.h"
 
 namespace tensorpager::cli {
 namespace {
@@ -53,9 +53,9 @@ void keep_dry_run_cheap() {
 void check(const base::Config& config) {
   if (config.spill == "ram") return;
   const std::string directory = config.spill.empty() ? base::default_spill_directory(&std::getenv) : config.spill;
-  // Makes an engine and drops it, so that an unusable directory is reported now and not in the middle of training.
+  // Makes a tier and drops it, so that an unusable directory is reported now and not in the middle of training.
   try {
-    transfer::make_file_engine(directory);
+    transfer::make_file_tier(directory);
   } catch (const base::IoError& error) {
     throw base::InvalidArgument(error.what());
   }

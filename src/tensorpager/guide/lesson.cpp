@@ -28,7 +28,7 @@ constexpr double kUnknownRate = 1e9;
 machine::Nanoseconds nanoseconds_of(double seconds) { return machine::Nanoseconds(std::llround(seconds * 1e9)); }
 
 /// `handling`: seconds.
-machine::Link link_of(const transfer::Engine::Rate& rate, double handling) {
+machine::Link link_of(const transfer::Queues::Rate& rate, double handling) {
   const double bytes_per_second = rate.bytes_per_second > 0 ? rate.bytes_per_second : kUnknownRate;
   return {.latency = nanoseconds_of(rate.latency),
           .handling = nanoseconds_of(handling),

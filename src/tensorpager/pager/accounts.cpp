@@ -19,7 +19,7 @@ Statistics Pager::statistics() {
   s.resident_bytes = ledger_.resident().count();
   s.pooled_bytes = binding_.pooled().count();
   s.slab_bytes = ledger_.slabs().count();
-  s.spill_bytes = transfers_.tier() != nullptr ? transfers_.tier()->reserved().count() : 0;
+  s.spill_bytes = transfers_.queues() != nullptr ? transfers_.queues()->reserved().count() : 0;
   s.ops = clock_ - first_op_;
   s.live_blocks = table_.live();
   s.records = records_;
@@ -63,7 +63,7 @@ Bytes Pager::charged() {
 
 TransferCosts Pager::transfer_costs() {
   const Lock lock(*this);
-  return {.rates = transfers_.tier() != nullptr ? transfers_.tier()->rates() : transfer::Engine::Rates(),
+  return {.rates = transfers_.queues() != nullptr ? transfers_.queues()->rates() : transfer::Queues::Rates(),
           .page_out = {counts_.page_out_handling_seconds, counts_.page_outs + counts_.clean_drops},
           .page_in = {counts_.page_in_handling_seconds, counts_.page_ins},
           .rest = paging_seconds() - counts_.page_out_stall_seconds - counts_.page_in_stall_seconds -

@@ -14,7 +14,7 @@
 #include <memory>
 
 #include "tensorpager/base/bytes.h"
-#include "tensorpager/transfer/engine.h"
+#include "tensorpager/transfer/queues.h"
 
 namespace tensorpager::pager {
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "tensorpager/transfer/engine.h"
+#include "tensorpager/transfer/queues.h"
 
 namespace tensorpager::pager {
 
@@ -25,7 +25,7 @@ struct TransferCosts {
     double each() const { return blocks > 0 ? seconds / static_cast<double>(blocks) : 0; }
     Handling since(const Handling& before) const { return {seconds - before.seconds, blocks - before.blocks}; }
   };
-  transfer::Engine::Rates rates = {};
+  transfer::Queues::Rates rates = {};
   Handling page_out = {};
   Handling page_in = {};
   double rest = 0;  // other seconds of paging, without stalls: a plan's bookkeeping, births out of pieces

@@ -28,8 +28,8 @@ void Transfers::begin_page_in(Block& block, bool may_be_dirty) {
     Bytes at;
     for (const arena::Piece& piece : arrival.pieces) {
       const std::span<std::byte> to(piece.at, piece.bytes.count());
-      arrival.tickets.push_back(after.is_finished() ? tier_->submit_page_in(block.slot, at, to)
-                                                    : tier_->submit_page_in_after(after, block.slot, at, to));
+      arrival.tickets.push_back(after.is_finished() ? queues_->submit_page_in(block.slot, at, to)
+                                                    : queues_->submit_page_in_after(after, block.slot, at, to));
       at += piece.bytes;
     }
   } catch (...) {
@@ -68,7 +68,7 @@ void Transfers::cancel_page_in(Block& block) noexcept {
 }
 
 void Transfers::release_staging(Arrival& arrival) noexcept {
-  for (const transfer::Ticket ticket : arrival.tickets) tier_->cancel(ticket);
+  for (const transfer::Ticket ticket : arrival.tickets) queues_->cancel(ticket);
   binding_.discard(arrival.pieces);
   settle_pool();
 }
@@ -77,7 +77,7 @@ std::shared_ptr<Relocating> Transfers::begin_placing(Block& block, Access access
   Arrival& arrival = *find_arrival(block);
   try {
     const base::Stopwatch watch(counts_.page_in_stall_seconds);
-    for (transfer::Ticket& ticket : arrival.tickets) tier_->wait(std::exchange(ticket, {}));
+    for (transfer::Ticket& ticket : arrival.tickets) queues_->wait(std::exchange(ticket, {}));
   } catch (...) {
     cancel_page_in(block);
     throw;
@@ -120,7 +120,7 @@ void Transfers::await(const Relocating& placing) {
 
 void Transfers::await_relocations() {
   for (const Block* block : leaving_)
-    while (block->relocated && !tier_->is_done(block->copy)) std::this_thread::yield();
+    while (block->relocated && !queues_->is_done(block->copy)) std::this_thread::yield();
   for (const Arrival& arrival : arriving_)
     if (arrival.placing) await(*arrival.placing);
 }
@@ -128,7 +128,7 @@ void Transfers::await_relocations() {
 void Transfers::await_copy(transfer::Ticket copy) {
   if (copy.is_finished()) return;
   const base::Stopwatch watch(counts_.page_out_stall_seconds);
-  tier_->wait(copy);
+  queues_->wait(copy);
 }
 
 transfer::Ticket Transfers::newest_copy_from(const std::byte* data, Bytes bytes) const {
@@ -138,7 +138,7 @@ transfer::Ticket Transfers::newest_copy_from(const std::byte* data, Bytes bytes)
 
 bool Transfers::is_here(const Arrival& arrival) const {
   if (arrival.placing) return arrival.placing->is_over.load(std::memory_order_acquire);
-  return std::ranges::all_of(arrival.tickets, [&](transfer::Ticket ticket) { return tier_->is_done(ticket); });
+  return std::ranges::all_of(arrival.tickets, [&](transfer::Ticket ticket) { return queues_->is_done(ticket); });
 }
 
 std::vector<Arrival>::iterator Transfers::find_arrival(const Block& block) {

@@ -16,10 +16,10 @@ namespace tensorpager::pager {
 
 using base::Bytes;
 
-void Transfers::use(std::unique_ptr<transfer::Engine> tier) {
+void Transfers::use(std::unique_ptr<transfer::Queues> queues) {
   TENSORPAGER_CHECK(table_.absent().empty());
-  tier_ = std::move(tier);
-  passes_places_on_ = tier_ && binding_.passes_places_on() && !tier_->may_fail_late();
+  queues_ = std::move(queues);
+  passes_places_on_ = queues_ && binding_.passes_places_on() && !queues_->may_fail_late();
   passed_on_ = {};
 }
 
@@ -51,7 +51,7 @@ void Transfers::submit_copy(Block& block) {
   const base::Stopwatch watch(handling_of(counts_.page_out_handling_seconds));
   const std::shared_ptr<Relocating> pages = begin_relocation(block);
   try {
-    block.slot = tier_->reserve(block.charged);
+    block.slot = queues_->reserve(block.charged);
     if (pages) {
       const auto move = [this, pages, op = &t_state] {
         pages->is_beside = &t_state != op;
@@ -59,10 +59,10 @@ void Transfers::submit_copy(Block& block) {
         if (pages->error) std::rethrow_exception(pages->error);
       };
       const std::span<const std::byte> from(pages->pages.to, block.charged.count());
-      block.copy = tier_->submit_page_out_after(move, from, block.slot, Bytes(0));
+      block.copy = queues_->submit_page_out_after(move, from, block.slot, Bytes(0));
     } else {
       binding_.begin_page_out(block);
-      block.copy = tier_->submit_page_out({block.data, block.charged.count()}, block.slot, Bytes(0));
+      block.copy = queues_->submit_page_out({block.data, block.charged.count()}, block.slot, Bytes(0));
     }
   } catch (...) {
     release_slot(block);
@@ -122,7 +122,7 @@ void Transfers::await_copy_of(Block& block) {
   if (!block.copying) return;
   const base::Stopwatch watch(counts_.page_out_stall_seconds);
   try {
-    tier_->wait(std::exchange(block.copy, {}));
+    queues_->wait(std::exchange(block.copy, {}));
   } catch (...) {
     restore(block);
     throw;
@@ -145,7 +145,7 @@ void Transfers::unbind(Block& block) {
 }
 
 void Transfers::take_back(Block& block) noexcept {
-  if (block.relocated || !block.copying || !tier_->is_done(block.copy)) return cancel_page_out(block);
+  if (block.relocated || !block.copying || !queues_->is_done(block.copy)) return cancel_page_out(block);
   try {
     await_copy_of(block);
     restore(block);
@@ -156,7 +156,7 @@ void Transfers::take_back(Block& block) noexcept {
 
 void Transfers::cancel_page_out(Block& block) noexcept {
   if (block.residence == Residence::kOrphaned) return finish_orphan(block);
-  if (block.copying && !tier_->cancel(std::exchange(block.copy, {}))) count_page_out(block);
+  if (block.copying && !queues_->cancel(std::exchange(block.copy, {}))) count_page_out(block);
   restore(block);
 }
 
@@ -186,7 +186,7 @@ void Transfers::make_writable(Block& block) {
 }
 
 void Transfers::release_slot(Block& block) {
-  if (block.slot.bytes > Bytes(0)) tier_->release(std::exchange(block.slot, {}));
+  if (block.slot.bytes > Bytes(0)) queues_->release(std::exchange(block.slot, {}));
 }
 
 void Transfers::count_page_out(const Block& block) {
@@ -206,7 +206,7 @@ Block* Transfers::find_leaving(std::uint64_t number) const {
 
 void Transfers::pass_place_on(Block& block) {
   if (!block.copying) return finish_page_out(block);
-  passed_on_.remove_copied(*tier_);
+  passed_on_.remove_copied(*queues_);
   passed_on_.add(block.number, {binding_.offset_of(block.data), block.charged}, block.copy);
   count_page_out(block);
   if (block.residence == Residence::kOrphaned) return release_orphan(block);
@@ -234,7 +234,7 @@ Block& Transfers::orphan_place(Block& block) {
 void Transfers::finish_orphan(Block& orphan) noexcept {
   try {
     const base::Stopwatch watch(counts_.page_out_stall_seconds);
-    tier_->wait(orphan.copy);
+    queues_->wait(orphan.copy);
     count_page_out(orphan);
   } catch (const std::exception&) {
     ++counts_.failed_actions;  // nobody needs the bytes

@@ -23,13 +23,13 @@ Pager::~Pager() {
   transfers_.use(nullptr);
 }
 
-void Pager::start(const Options& options, std::unique_ptr<transfer::Engine> tier) {
+void Pager::start(const Options& options, std::unique_ptr<transfer::Queues> queues) {
   const Lock lock(*this);
-  transfers_.use(std::move(tier));
+  transfers_.use(std::move(queues));
   // If blocks have places, one that left early would leave its place to others than the plan's; and storages are
   // notified of it on the threads that use them.
   if (!is_placed_)
-    transfers_.tier()->set_observer([this] {
+    transfers_.queues()->set_observer([this] {
       t_state.is_transferring = true;
       advance();
     });
@@ -220,11 +220,11 @@ void Pager::before_fork() {
   mutex_.lock();
   t_state.in_pager = true;
   transfers_.await_relocations();
-  if (transfers_.tier() != nullptr) transfers_.tier()->before_fork();
+  if (transfers_.queues() != nullptr) transfers_.queues()->before_fork();
 }
 
 void Pager::after_fork(bool in_child) {
-  if (transfers_.tier() != nullptr) transfers_.tier()->after_fork(in_child);
+  if (transfers_.queues() != nullptr) transfers_.queues()->after_fork(in_child);
   t_state.in_pager = false;
   if (in_child) {
     ::new (&mutex_) std::mutex;

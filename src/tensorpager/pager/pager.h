@@ -35,7 +35,7 @@
 #include "tensorpager/pager/statistics.h"
 #include "tensorpager/pager/thread_state.h"
 #include "tensorpager/pager/transfers.h"
-#include "tensorpager/transfer/engine.h"
+#include "tensorpager/transfer/queues.h"
 
 namespace tensorpager::pager {
 
@@ -56,9 +56,9 @@ class Pager {
   Pager& operator=(const Pager&) = delete;
   ~Pager();
 
-  /// Starts a session: statistics from zero, this budget, this tier. What the program holds from an earlier session
+  /// Starts a session: statistics from zero, this budget, these queues over a tier. What the program holds from an earlier session
   /// stays charged, and is paged out as far as the budget requires. Throws OverBudget, IoError.
-  void start(const Options& options, std::unique_ptr<transfer::Engine> tier);
+  void start(const Options& options, std::unique_ptr<transfer::Queues> queues);
   /// Ends it: pages everything in and lifts the budget. Throws IoError if bytes cannot be read back.
   void stop();
 

@@ -2,7 +2,7 @@
 // place is ordered behind the copy: a page-in waits for it in its queue, and the host waits before it writes there
 // itself.
 //
-// Only a tier whose copies cannot fail after their submission has such places (Engine::may_fail_late): else the bytes
+// Only a tier whose copies cannot fail after their submission has such places (Queues::may_fail_late): else the bytes
 // would be lost by a failure.
 #pragma once
 
@@ -11,7 +11,7 @@
 #include <deque>
 
 #include "tensorpager/base/bytes.h"
-#include "tensorpager/transfer/engine.h"
+#include "tensorpager/transfer/queues.h"
 
 namespace tensorpager::pager {
 
@@ -31,8 +31,8 @@ class PassedOnPlaces {
   void add(std::uint64_t block, const ArenaRange& place, transfer::Ticket copy) {
     places_.push_back({block, place, copy});
   }
-  void remove_copied(transfer::Engine& tier) {
-    while (!places_.empty() && tier.is_done(places_.front().copy)) places_.pop_front();
+  void remove_copied(transfer::Queues& queues) {
+    while (!places_.empty() && queues.is_done(places_.front().copy)) places_.pop_front();
   }
 
   /// The newest copy from bytes of `range`; a finished ticket if there is none.

@@ -19,7 +19,7 @@
 #include "tensorpager/pager/states.h"
 #include "tensorpager/pager/statistics.h"
 #include "tensorpager/pager/thread_state.h"
-#include "tensorpager/transfer/engine.h"
+#include "tensorpager/transfer/queues.h"
 
 namespace tensorpager::pager {
 
@@ -41,8 +41,8 @@ class Transfers {
       : table_(table), binding_(binding), counts_(counts), clock_(clock) {}
 
   /// Nothing is in flight or below.
-  void use(std::unique_ptr<transfer::Engine> tier);
-  transfer::Engine* tier() const { return tier_.get(); }  // null before the first session
+  void use(std::unique_ptr<transfer::Queues> queues);
+  transfer::Queues* queues() const { return queues_.get(); }  // null before the first session
   bool any() const { return !leaving_.empty() || !arriving_.empty(); }
 
   // --- out
@@ -68,7 +68,7 @@ class Transfers {
   base::Bytes leaving_bytes() const { return leaving_bytes_; }
   /// The oldest of the block with this number; null if there is none.
   Block* find_leaving(std::uint64_t number) const;
-  bool is_copied(const Block& leaving) const { return tier_->is_done(leaving.copy); }
+  bool is_copied(const Block& leaving) const { return queues_->is_done(leaving.copy); }
 
   // --- places that are passed on before their bytes are copied
   bool passes_places_on() const { return passes_places_on_; }
@@ -131,7 +131,7 @@ class Transfers {
   Binding& binding_;
   Statistics& counts_;
   const std::atomic<std::uint64_t>& clock_;
-  std::unique_ptr<transfer::Engine> tier_;
+  std::unique_ptr<transfer::Queues> queues_;
   std::deque<Block*> leaving_;
   base::Bytes leaving_bytes_;
   std::vector<Arrival> arriving_;

@@ -27,7 +27,7 @@
 #include "tensorpager/session/dry_run.h"
 #include "tensorpager/session/system_calls.h"
 #include "tensorpager/session/trace_file.h"
-#include "tensorpager/transfer/engine.h"
+#include "tensorpager/transfer/queues.h"
 
 namespace tensorpager::session {
 
@@ -70,10 +70,10 @@ struct Session::Parts {
 
 namespace {
 
-std::unique_ptr<transfer::Engine> make_tier(const base::Config& config) {
+std::unique_ptr<transfer::Queues> make_queues(const base::Config& config) {
   const std::string directory = config.spill.empty() ? base::default_spill_directory(&std::getenv) : config.spill;
-  auto tier = config.spill == "ram" ? transfer::make_ram_engine() : transfer::make_file_engine(directory);
-  return transfer::make_queued_engine(std::move(tier), config.link);
+  auto tier = config.spill == "ram" ? transfer::make_ram_tier() : transfer::make_file_tier(directory);
+  return transfer::make_threaded_queues(std::move(tier), config.link);
 }
 
 constexpr base::Bytes kDeviceGranule{512};  // granule of torch's CUDA allocator
@@ -159,15 +159,15 @@ void Session::enable(const base::Config& config) {
   }
   const bool plans = config.plans && budget < base::kUnlimited;
   check(config, budget);
-  std::unique_ptr<transfer::Engine> tier = make_tier(config);
+  std::unique_ptr<transfer::Queues> queues = make_queues(config);
   make_parts(config);
-  spill_ = tier->name();
+  spill_ = queues->name();
   parts_->pager.start({.budget = budget,
                        .fuzz = config.fuzz,
                        .fuzz_evictions = config.fuzz_evictions,
                        .witness_ops = config.witness_ops,
                        .curve = config.curve},
-                      std::move(tier));
+                      std::move(queues));
   serves_faults_ = !rebinds() || config.fuzz.has_value();
   if (serves_faults_) memory::install_fault_handler(parts_->pager);
   intercept::forget_foreign();

@@ -10,7 +10,7 @@
 #include "tensorpager/pager/pager.h"
 #include "tensorpager/pager/pin_set.h"
 #include "tensorpager/sim/bookkeeping_binding.h"
-#include "tensorpager/sim/virtual_engine.h"
+#include "tensorpager/sim/virtual_queues.h"
 
 namespace tensorpager::sim {
 
@@ -59,7 +59,7 @@ struct PagerRun::Parts {
   const machine::Machine& machine;
   Bytes granule;
   machine::Nanoseconds clock{0};
-  VirtualEngine* engine = nullptr;  // the pager's
+  VirtualQueues* queues = nullptr;  // the pager's
   arena::AddressSpace space;
   BookkeepingBinding binding;
   pager::Pager pager{space, binding, std::make_unique<pager::LruPolicy>()};
@@ -71,9 +71,9 @@ PagerRun::PagerRun(const std::vector<Class>& classes, const machine::Machine& ma
     : parts_(std::make_unique<Parts>(classes, machine)) {
   const auto& [trace, plan] = classes.front();
   pager::Pager& pager = parts_->pager;
-  auto engine = std::make_unique<VirtualEngine>(machine, parts_->clock);
-  parts_->engine = engine.get();
-  pager.start({.budget = plan.budget, .fuzz = {}}, std::move(engine));
+  auto queues = std::make_unique<VirtualQueues>(machine, parts_->clock);
+  parts_->queues = queues.get();
+  pager.start({.budget = plan.budget, .fuzz = {}}, std::move(queues));
   if (plan.slab > Bytes(0)) pager.acquire_slab_chunk(plan.slab);
   // Entries without a row stay paged out throughout; they may be larger than the budget.
   std::vector<bool> has_row(trace.storages.size());
@@ -96,7 +96,7 @@ PagerRun::PagerRun(const std::vector<Class>& classes, const machine::Machine& ma
     pins.admit();
   }
   parts_->clock = machine::Nanoseconds(0);
-  parts_->engine->forget();
+  parts_->queues->forget();
   pager.follow(&parts_->plans);
 }
 
@@ -110,7 +110,7 @@ PagerRun::~PagerRun() {
 pager::Statistics PagerRun::counts() { return parts_->pager.statistics(); }
 
 void PagerRun::handle_transfers(Window& result) {
-  const machine::Nanoseconds time = parts_->engine->take_handling();
+  const machine::Nanoseconds time = parts_->queues->take_handling();
   result.handled += time;
   parts_->clock += time;
 }
@@ -145,8 +145,8 @@ void PagerRun::run_op(const trace::Trace& window, const trace::Op& op, Window& r
 
 PagerRun::Window PagerRun::run(const trace::Trace& window) {
   const machine::Nanoseconds begin = parts_->clock;
-  const machine::Nanoseconds stalled_out = parts_->engine->stalled_for_page_outs();
-  const machine::Nanoseconds stalled_in = parts_->engine->stalled_for_page_ins();
+  const machine::Nanoseconds stalled_out = parts_->queues->stalled_for_page_outs();
+  const machine::Nanoseconds stalled_in = parts_->queues->stalled_for_page_ins();
   const pager::Statistics before = counts();
   Window result;
   for (const trace::Op& op : window.ops) run_op(window, op, result);
@@ -155,8 +155,8 @@ PagerRun::Window PagerRun::run(const trace::Trace& window) {
   result.measured.step = parts_->clock - begin;
   result.measured.page_out = Bytes(after.page_out_bytes - before.page_out_bytes);
   result.measured.page_in = Bytes(after.page_in_bytes - before.page_in_bytes);
-  result.stalled_for_page_outs = parts_->engine->stalled_for_page_outs() - stalled_out;
-  result.stalled_for_page_ins = parts_->engine->stalled_for_page_ins() - stalled_in;
+  result.stalled_for_page_outs = parts_->queues->stalled_for_page_outs() - stalled_out;
+  result.stalled_for_page_ins = parts_->queues->stalled_for_page_ins() - stalled_in;
   result.followed_ops = after.followed_ops - before.followed_ops;
   result.misses = after.plan_misses - before.plan_misses;
   result.ops_as_planned = after.ops_as_planned - before.ops_as_planned;

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "tensorpager/base/bytes.h"
-#include "tensorpager/transfer/engine.h"
+#include "tensorpager/transfer/queues.h"
 
 namespace tensorpager::transfer {
 
@@ -22,7 +22,7 @@ class TransferTimes {
 
   /// Attributes all time to the rate if sizes say nothing about the latency: if all are similar, or larger ones were
   /// not slower.
-  Engine::Rate fit() const {
+  Queues::Rate fit() const {
     if (seconds_ <= 0) return {};
     const double spread = count_ * squares_ - bytes_ * bytes_;
     const double slope =

@@ -1,4 +1,4 @@
-#include "tensorpager/sim/virtual_engine.h"
+#include "tensorpager/sim/virtual_queues.h"
 
 #include <algorithm>
 
@@ -8,7 +8,7 @@ using base::Bytes;
 using transfer::Slot;
 using transfer::Ticket;
 
-Ticket VirtualEngine::submit(std::size_t direction, Bytes bytes, Nanoseconds ready) {
+Ticket VirtualQueues::submit(std::size_t direction, Bytes bytes, Nanoseconds ready) {
   const machine::Link& link = direction == kOut ? machine_.out : machine_.in;
   Nanoseconds& free_from = link_free_from_[direction];
   free_from = std::max({clock_, free_from, ready}) + link.time_of(bytes);
@@ -18,30 +18,28 @@ Ticket VirtualEngine::submit(std::size_t direction, Bytes bytes, Nanoseconds rea
   return {ends_.size()};
 }
 
-Ticket VirtualEngine::submit_page_out(std::span<const std::byte> from, const Slot&, Bytes) {
+Ticket VirtualQueues::submit_page_out_after(const std::function<void()>& first, std::span<const std::byte> from,
+                                            const Slot&, Bytes) {
+  if (first) first();
   return submit(kOut, Bytes(from.size()), Nanoseconds(0));
 }
 
-Ticket VirtualEngine::submit_page_in(const Slot&, Bytes, std::span<std::byte> to) {
-  return submit(kIn, Bytes(to.size()), Nanoseconds(0));
-}
-
-Ticket VirtualEngine::submit_page_in_after(Ticket page_out, const Slot&, Bytes, std::span<std::byte> to) {
+Ticket VirtualQueues::submit_page_in_after(Ticket page_out, const Slot&, Bytes, std::span<std::byte> to) {
   return submit(kIn, Bytes(to.size()), end_of(page_out));
 }
 
-VirtualEngine::Nanoseconds VirtualEngine::end_of(Ticket ticket) const {
+VirtualQueues::Nanoseconds VirtualQueues::end_of(Ticket ticket) const {
   return ticket.is_finished() ? Nanoseconds(0) : ends_[ticket.number - 1];
 }
 
-void VirtualEngine::wait(Ticket ticket) {
+void VirtualQueues::wait(Ticket ticket) {
   const Nanoseconds end = end_of(ticket);
   if (end <= clock_) return;
   stalled_[directions_[ticket.number - 1]] += end - clock_;
   clock_ = end;
 }
 
-void VirtualEngine::forget() {
+void VirtualQueues::forget() {
   std::ranges::fill(link_free_from_, Nanoseconds(0));
   std::ranges::fill(stalled_, Nanoseconds(0));
   handling_ = Nanoseconds(0);

@@ -1,42 +1,45 @@
-// A tier without bytes, on a clock that only this engine and the code that runs ops advance: a transfer takes the time
-// of the machine's link, transfers of one direction follow each other, and waiting advances the clock.
+// Queues over a tier without bytes, on a clock that only they and the code that runs ops advance: a transfer takes the
+// time of the machine's link, transfers of one direction follow each other, and waiting advances the clock.
 #pragma once
 
 #include <utility>
 #include <vector>
 
 #include "tensorpager/machine/machine.h"
-#include "tensorpager/transfer/engine.h"
+#include "tensorpager/transfer/queues.h"
 
 namespace tensorpager::sim {
 
-class VirtualEngine final : public transfer::Engine {
+class VirtualQueues final : public transfer::Queues {
  public:
   using Nanoseconds = machine::Nanoseconds;
 
   /// Both must outlive this.
-  VirtualEngine(const machine::Machine& machine, Nanoseconds& clock) : machine_(machine), clock_(clock) {}
+  VirtualQueues(const machine::Machine& machine, Nanoseconds& clock) : machine_(machine), clock_(clock) {}
 
   transfer::Slot reserve(base::Bytes bytes) override {
     reserved_ += bytes;
     return {.bytes = bytes};
   }
   void release(const transfer::Slot& slot) noexcept override { reserved_ -= slot.bytes; }
-  transfer::Ticket submit_page_out(std::span<const std::byte> from, const transfer::Slot& slot,
-                                   base::Bytes at) override;
-  transfer::Ticket submit_page_in(const transfer::Slot& slot, base::Bytes at, std::span<std::byte> to) override;
+  transfer::Ticket submit_page_out_after(const std::function<void()>& first, std::span<const std::byte> from,
+                                         const transfer::Slot& slot, base::Bytes at) override;
   transfer::Ticket submit_page_in_after(transfer::Ticket page_out, const transfer::Slot& slot, base::Bytes at,
                                         std::span<std::byte> to) override;
   void wait(transfer::Ticket ticket) override;
   bool may_fail_late() const override { return false; }
   bool is_done(transfer::Ticket ticket) override { return end_of(ticket) <= clock_; }
+  bool cancel(transfer::Ticket) noexcept override { return false; }  // it keeps its time on the link
+  void set_observer(const std::function<void()>&) override {}        // there are no transfer threads
+  void before_fork() override {}                                     // no bytes are in flight
   void after_fork(bool) override {}
   base::Bytes reserved() const override { return reserved_; }
+  Rates rates() const override { return {}; }
   std::string name() const override { return "virtual"; }
 
   /// CPU time of the transfers submitted since the last call.
   Nanoseconds take_handling() { return std::exchange(handling_, Nanoseconds(0)); }
-  /// Resets the engine: both links are idle, and all times are zero.
+  /// Resets the queues: both links are idle, and all times are zero.
   void forget();
   /// How far waits for page-outs, and for page-ins, advanced the clock.
   Nanoseconds stalled_for_page_outs() const { return stalled_[kOut]; }

@@ -1,4 +1,4 @@
-// A tier whose transfers run on two threads of their own, one for page-outs and one for page-ins, each in the order of
+// Queues whose transfers run on two threads of their own, one for page-outs and one for page-ins, each in the order of
 // submission; or on the thread that waits for one, if its own has not begun it. With rates it emulates a link: the
 // bytes of a transfer take at least as long as they would there, and transfers of one direction follow each other.
 //
@@ -14,25 +14,23 @@
 #include <mutex>
 #include <thread>
 
-#include "tensorpager/transfer/engine.h"
+#include "tensorpager/transfer/queues.h"
 #include "tensorpager/transfer/transfer_times.h"
 
 namespace tensorpager::transfer {
 
-class QueuedEngine final : public Engine {
+class ThreadedQueues final : public Queues {
  public:
-  QueuedEngine(std::unique_ptr<Engine> tier, base::LinkRates link);
+  ThreadedQueues(std::unique_ptr<Tier> tier, base::LinkRates link);
   /// Finishes what is queued.
-  ~QueuedEngine() override;
-  QueuedEngine(const QueuedEngine&) = delete;
-  QueuedEngine& operator=(const QueuedEngine&) = delete;
+  ~ThreadedQueues() override;
+  ThreadedQueues(const ThreadedQueues&) = delete;
+  ThreadedQueues& operator=(const ThreadedQueues&) = delete;
 
   Slot reserve(base::Bytes bytes) override { return tier_->reserve(bytes); }
   void release(const Slot& slot) noexcept override { tier_->release(slot); }
-  Ticket submit_page_out(std::span<const std::byte> from, const Slot& slot, base::Bytes at) override;
   Ticket submit_page_out_after(const std::function<void()>& first, std::span<const std::byte> from, const Slot& slot,
                                base::Bytes at) override;
-  Ticket submit_page_in(const Slot& slot, base::Bytes at, std::span<std::byte> to) override;
   Ticket submit_page_in_after(Ticket page_out, const Slot& slot, base::Bytes at, std::span<std::byte> to) override;
   void wait(Ticket ticket) override;
   bool may_fail_late() const override { return tier_->may_fail_late(); }
@@ -82,7 +80,7 @@ class QueuedEngine final : public Engine {
   void run_first(Shared& shared, std::size_t direction, std::unique_lock<std::mutex>& lock);
   void transfer(std::size_t direction, const Job& job);
 
-  std::unique_ptr<Engine> tier_;
+  std::unique_ptr<Tier> tier_;
   base::LinkRates link_;
   std::function<void()> observer_;
   std::uint64_t submitted_[2] = {};  // tickets given out

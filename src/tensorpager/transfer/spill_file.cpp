@@ -1,4 +1,4 @@
-#include "tensorpager/transfer/file_engine.h"
+#include "tensorpager/transfer/spill_file.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -7,8 +7,8 @@
 
 #include <cerrno>
 #include <cstdlib>
+#include <memory>
 #include <tuple>
-#include <utility>
 
 #include "tensorpager/base/errors.h"
 
@@ -20,14 +20,6 @@ using base::IoError;
 
 constexpr const char* kAdviceToMake = "choose another directory with --spill";
 constexpr const char* kAdvice = "free some room there or choose another directory with --spill";
-
-bool is_page_multiple(std::uint64_t n) { return n % base::kPage.count() == 0; }
-
-/// A page-aligned transfer that lies inside its slot.
-bool is_valid(const std::byte* memory, std::size_t size, const Slot& slot, Bytes at) {
-  return is_page_multiple(reinterpret_cast<std::uintptr_t>(memory)) && is_page_multiple(size) &&
-         is_page_multiple(at.count()) && at <= slot.bytes && Bytes(size) <= slot.bytes - at;
-}
 
 /// A file that no name leads to, so that it vanishes with its last descriptor, however the processes end.
 int open_unlinked(const std::string& directory) {
@@ -124,73 +116,6 @@ void SpillFile::read(std::uint64_t offset, std::span<std::byte> to) const {
 void SpillFile::truncate() const noexcept {
   // A failure loses nothing: the blocks are used again by later page-outs, or go with the file.
   std::ignore = ::ftruncate(descriptor_, 0);
-}
-
-FileEngine::FileEngine(std::string directory) : directory_(std::move(directory)) {
-  files_.try_emplace(generation_, directory_);
-}
-
-Slot FileEngine::reserve(Bytes bytes) {
-  TENSORPAGER_CHECK(is_page_multiple(bytes.count()));
-  // After a fork this makes the next generation's file; if that fails, nothing has changed and the next call tries
-  // again.
-  SpillFile* file = nullptr;
-  {
-    const std::lock_guard lock(mutex_);
-    file = &files_.try_emplace(generation_, directory_).first->second;
-  }
-  const Slot slot{.offset = file->reserve(bytes), .bytes = bytes, .file = generation_};
-  reserved_ += bytes;
-  return slot;
-}
-
-void FileEngine::release(const Slot& slot) noexcept {
-  SpillFile& file = file_of(slot);
-  file.release(slot.offset, slot.bytes);
-  reserved_ -= slot.bytes;
-  if (!file.empty()) return;
-  // A frozen file is never cut: the other process may still have slots in it, and closing ours leaves them alone.
-  if (slot.file == generation_) {
-    file.truncate();
-  } else {
-    const std::lock_guard lock(mutex_);
-    files_.erase(slot.file);
-  }
-}
-
-// Transfers change nothing in the engine: pread and pwrite have no file position, and which file a slot is in never
-// changes.
-Ticket FileEngine::submit_page_out(std::span<const std::byte> from, const Slot& slot, Bytes at) {
-  const bool slot_is_younger_than_the_last_fork = slot.file == generation_;
-  TENSORPAGER_CHECK(slot_is_younger_than_the_last_fork);
-  TENSORPAGER_CHECK(is_valid(from.data(), from.size(), slot, at));
-  file_of(slot).write(from, slot.offset + at.count());
-  return {};
-}
-
-Ticket FileEngine::submit_page_in(const Slot& slot, Bytes at, std::span<std::byte> to) {
-  TENSORPAGER_CHECK(is_valid(to.data(), to.size(), slot, at));
-  file_of(slot).read(slot.offset + at.count(), to);
-  return {};
-}
-
-void FileEngine::after_fork(bool) {
-  const auto current = files_.find(generation_);
-  if (current == files_.end()) return;
-  // Empty or not, it is the other process's file too: a slot in it would be written by both.
-  if (current->second.empty()) files_.erase(current);
-  ++generation_;
-}
-
-SpillFile& FileEngine::file_of(const Slot& slot) {
-  const std::lock_guard lock(mutex_);
-  const auto file = files_.find(slot.file);
-  TENSORPAGER_CHECK(file != files_.end());
-  return file->second;
-}
-
-std::unique_ptr<Engine> make_file_engine(const std::string& directory) {
-  return std::make_unique<FileEngine>(directory);
 }
 
 }  // namespace tensorpager::transfer

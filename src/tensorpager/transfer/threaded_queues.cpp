@@ -1,4 +1,4 @@
-#include "tensorpager/transfer/queued_engine.h"
+#include "tensorpager/transfer/threaded_queues.h"
 
 #include <signal.h>
 
@@ -28,9 +28,10 @@ Clock::duration time_of(Bytes bytes, Bytes per_second) {
 
 }  // namespace
 
-QueuedEngine::QueuedEngine(std::unique_ptr<Engine> tier, base::LinkRates link) : tier_(std::move(tier)), link_(link) {}
+ThreadedQueues::ThreadedQueues(std::unique_ptr<Tier> tier, base::LinkRates link)
+    : tier_(std::move(tier)), link_(link) {}
 
-QueuedEngine::~QueuedEngine() {
+ThreadedQueues::~ThreadedQueues() {
   {
     const std::lock_guard lock(shared_->mutex);
     shared_->closing = true;
@@ -40,28 +41,20 @@ QueuedEngine::~QueuedEngine() {
     if (worker.joinable()) worker.join();
 }
 
-std::string QueuedEngine::name() const {
+std::string ThreadedQueues::name() const {
   return link_.is_limited() ? tier_->name() + " at " + base::format_link(link_) : tier_->name();
 }
 
-Ticket QueuedEngine::submit_page_out(std::span<const std::byte> from, const Slot& slot, Bytes at) {
-  return submit(kOut, {.from = from, .slot = slot, .at = at});
-}
-
-Ticket QueuedEngine::submit_page_out_after(const std::function<void()>& first, std::span<const std::byte> from,
-                                           const Slot& slot, Bytes at) {
+Ticket ThreadedQueues::submit_page_out_after(const std::function<void()>& first, std::span<const std::byte> from,
+                                             const Slot& slot, Bytes at) {
   return submit(kOut, {.from = from, .slot = slot, .at = at, .first = first});
 }
 
-Ticket QueuedEngine::submit_page_in(const Slot& slot, Bytes at, std::span<std::byte> to) {
-  return submit(kIn, {.to = to, .slot = slot, .at = at});
-}
-
-Ticket QueuedEngine::submit_page_in_after(Ticket page_out, const Slot& slot, Bytes at, std::span<std::byte> to) {
+Ticket ThreadedQueues::submit_page_in_after(Ticket page_out, const Slot& slot, Bytes at, std::span<std::byte> to) {
   return submit(kIn, {.to = to, .slot = slot, .at = at, .after = page_out.number});
 }
 
-Ticket QueuedEngine::submit(std::size_t direction, Job job) {
+Ticket ThreadedQueues::submit(std::size_t direction, Job job) {
   start();
   job.ticket = ticket_of(submitted_[direction] + 1, direction);
   job.submitted = Clock::now();
@@ -75,7 +68,7 @@ Ticket QueuedEngine::submit(std::size_t direction, Job job) {
   return ticket;
 }
 
-void QueuedEngine::start() {
+void ThreadedQueues::start() {
   if (shared_->workers[kOut].joinable() && shared_->workers[kIn].joinable()) return;
   // The program's signals are for its own threads.
   sigset_t all, before;
@@ -93,7 +86,7 @@ void QueuedEngine::start() {
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
-void QueuedEngine::work(Shared& shared, std::size_t direction) {
+void ThreadedQueues::work(Shared& shared, std::size_t direction) {
   std::unique_lock lock(shared.mutex);
   for (;;) {
     shared.has_work[direction].wait(
@@ -107,12 +100,12 @@ void QueuedEngine::work(Shared& shared, std::size_t direction) {
   }
 }
 
-bool QueuedEngine::Shared::may_begin(std::size_t direction) const {
+bool ThreadedQueues::Shared::may_begin(std::size_t direction) const {
   return !queue[direction].empty() && !busy[direction] && done[kOut] >= queue[direction].front().after;
 }
 
 /// The first of the queue, which may begin.
-void QueuedEngine::run_first(Shared& shared, std::size_t direction, std::unique_lock<std::mutex>& lock) {
+void ThreadedQueues::run_first(Shared& shared, std::size_t direction, std::unique_lock<std::mutex>& lock) {
   const Job job = shared.queue[direction].front();
   std::exception_ptr failure;
   if (const auto awaited = shared.failures.find(job.after); awaited != shared.failures.end()) {
@@ -145,13 +138,15 @@ void QueuedEngine::run_first(Shared& shared, std::size_t direction, std::unique_
     if (shared.may_begin(i)) shared.has_work[i].notify_one();
 }
 
-void QueuedEngine::transfer(std::size_t direction, const Job& job) {
+void ThreadedQueues::transfer(std::size_t direction, const Job& job) {
   if (job.first) job.first();
-  tier_->wait(direction == kOut ? tier_->submit_page_out(job.from, job.slot, job.at)
-                                : tier_->submit_page_in(job.slot, job.at, job.to));
+  if (direction == kOut)
+    tier_->write(job.from, job.slot, job.at);
+  else
+    tier_->read(job.slot, job.at, job.to);
 }
 
-void QueuedEngine::wait(Ticket ticket) {
+void ThreadedQueues::wait(Ticket ticket) {
   if (ticket.is_finished()) return;
   const std::size_t direction = direction_of(ticket.number);
   std::unique_lock lock(shared_->mutex);
@@ -166,12 +161,12 @@ void QueuedEngine::wait(Ticket ticket) {
   if (failure) std::rethrow_exception(failure.mapped());
 }
 
-bool QueuedEngine::is_done(Ticket ticket) {
+bool ThreadedQueues::is_done(Ticket ticket) {
   const std::lock_guard lock(shared_->mutex);
   return ticket.is_finished() || shared_->done[direction_of(ticket.number)] >= ticket.number;
 }
 
-bool QueuedEngine::cancel(Ticket ticket) noexcept {
+bool ThreadedQueues::cancel(Ticket ticket) noexcept {
   if (ticket.is_finished()) return false;
   const std::size_t direction = direction_of(ticket.number);
   std::unique_lock lock(shared_->mutex);
@@ -187,19 +182,18 @@ bool QueuedEngine::cancel(Ticket ticket) noexcept {
   return false;
 }
 
-Engine::Rates QueuedEngine::rates() const {
+Queues::Rates ThreadedQueues::rates() const {
   const std::lock_guard lock(shared_->mutex);
   return {.out = shared_->times[kOut].fit(), .in = shared_->times[kIn].fit()};
 }
 
-void QueuedEngine::before_fork() {
+void ThreadedQueues::before_fork() {
   std::unique_lock lock(shared_->mutex);
   shared_->finished.wait(lock, [&] { return shared_->queue[kOut].empty() && shared_->queue[kIn].empty(); });
   static_cast<void>(lock.release());  // in the child no thread is half way through anything
-  tier_->before_fork();
 }
 
-void QueuedEngine::after_fork(bool in_child) {
+void ThreadedQueues::after_fork(bool in_child) {
   if (in_child) {
     auto fresh = std::make_unique<Shared>();
     for (const std::size_t direction : {kOut, kIn}) fresh->done[direction] = shared_->done[direction];
@@ -210,11 +204,11 @@ void QueuedEngine::after_fork(bool in_child) {
   } else {
     shared_->mutex.unlock();
   }
-  tier_->after_fork(in_child);
+  tier_->after_fork();
 }
 
-std::unique_ptr<Engine> make_queued_engine(std::unique_ptr<Engine> tier, base::LinkRates link) {
-  return std::make_unique<QueuedEngine>(std::move(tier), link);
+std::unique_ptr<Queues> make_threaded_queues(std::unique_ptr<Tier> tier, base::LinkRates link) {
+  return std::make_unique<ThreadedQueues>(std::move(tier), link);
 }
 
 }  // namespace tensorpager::transfer

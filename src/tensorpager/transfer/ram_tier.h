@@ -1,27 +1,25 @@
 // The RAM tier: one range of private anonymous memory, so that it costs one mapping and a fork copies it on write.
-// Transfers are copies, done when they are submitted.
 #pragma once
 
 #include "tensorpager/base/extents.h"
-#include "tensorpager/transfer/engine.h"
+#include "tensorpager/transfer/tier.h"
 
 namespace tensorpager::transfer {
 
-class RamEngine final : public Engine {
+class RamTier final : public Tier {
  public:
   /// Sets aside addresses for `capacity`, a multiple of the page; pages are allocated when first written.
-  explicit RamEngine(base::Bytes capacity);
-  ~RamEngine() override;
-  RamEngine(const RamEngine&) = delete;
-  RamEngine& operator=(const RamEngine&) = delete;
+  explicit RamTier(base::Bytes capacity);
+  ~RamTier() override;
+  RamTier(const RamTier&) = delete;
+  RamTier& operator=(const RamTier&) = delete;
 
   Slot reserve(base::Bytes bytes) override;
   void release(const Slot& slot) noexcept override;
-  Ticket submit_page_out(std::span<const std::byte> from, const Slot& slot, base::Bytes at) override;
-  Ticket submit_page_in(const Slot& slot, base::Bytes at, std::span<std::byte> to) override;
-  void wait(Ticket) override {}
+  void write(std::span<const std::byte> from, const Slot& slot, base::Bytes at) override;
+  void read(const Slot& slot, base::Bytes at, std::span<std::byte> to) override;
   bool may_fail_late() const override { return false; }
-  void after_fork(bool) override {}
+  void after_fork() override {}  // the kernel copies the memory on write
   base::Bytes reserved() const override { return space_.taken(); }
   std::string name() const override { return "RAM"; }
 

@@ -12,23 +12,23 @@
 #include "page_buffer.h"
 #include "temporary_directory.h"
 #include "tensorpager/base/errors.h"
-#include "tensorpager/transfer/engine.h"
+#include "tensorpager/transfer/tier.h"
 
 namespace tensorpager::transfer {
 namespace {
 
 using namespace base;
 
-Slot store(Engine& engine, Bytes bytes, std::uint64_t seed) {
-  const Slot slot = engine.reserve(bytes);
+Slot store(Tier& tier, Bytes bytes, std::uint64_t seed) {
+  const Slot slot = tier.reserve(bytes);
   PageBuffer from(bytes, seed);
-  engine.submit_page_out(from.bytes(), slot, 0_B);
+  tier.write(from.bytes(), slot, 0_B);
   return slot;
 }
 
-bool comes_back(Engine& engine, const Slot& slot, std::uint64_t seed) {
+bool comes_back(Tier& tier, const Slot& slot, std::uint64_t seed) {
   PageBuffer to(slot.bytes);
-  engine.submit_page_in(slot, 0_B, to.bytes());
+  tier.read(slot, 0_B, to.bytes());
   return to.holds(seed);
 }
 
@@ -42,94 +42,94 @@ std::string io_error_of(Action action) {
   return "no error";
 }
 
-TEST(FileEngine, ShowsNothingInTheDirectory) {
+TEST(FileTier, ShowsNothingInTheDirectory) {
   const TemporaryDirectory directory;
-  const auto engine = make_file_engine(directory.path());
-  const Slot slot = store(*engine, 1_MiB, 1);
+  const auto tier = make_file_tier(directory.path());
+  const Slot slot = store(*tier, 1_MiB, 1);
   EXPECT_TRUE(std::filesystem::is_empty(directory.path()));
   EXPECT_EQ(directory.open_files().size(), 1u);
-  engine->release(slot);
+  tier->release(slot);
 }
 
-TEST(FileEngine, ClosesItsFileOnExec) {
+TEST(FileTier, ClosesItsFileOnExec) {
   const TemporaryDirectory directory;
-  const auto engine = make_file_engine(directory.path());
+  const auto tier = make_file_tier(directory.path());
   EXPECT_EQ(fcntl(directory.open_files().at(0), F_GETFD), FD_CLOEXEC);
 }
 
-TEST(FileEngine, NamesTheDirectoryThatDoesNotExist) {
+TEST(FileTier, NamesTheDirectoryThatDoesNotExist) {
   const TemporaryDirectory directory;
-  EXPECT_EQ(io_error_of([&] { make_file_engine(directory.path() + "/missing"); }),
+  EXPECT_EQ(io_error_of([&] { make_file_tier(directory.path() + "/missing"); }),
             "cannot open a spill file in " + directory.path() +
                 "/missing (open: No such file or directory); choose another directory with --spill");
 }
 
-TEST(FileEngine, FailsAtOnceWhereNoFileCanBeMade) {
+TEST(FileTier, FailsAtOnceWhereNoFileCanBeMade) {
   // The call that fails depends on whether root asks.
-  const std::string error = io_error_of([] { make_file_engine("/proc"); });
+  const std::string error = io_error_of([] { make_file_tier("/proc"); });
   EXPECT_NE(error.find(" a spill file in /proc ("), std::string::npos) << error;
   EXPECT_TRUE(error.ends_with("); choose another directory with --spill")) << error;
 }
 
-TEST(FileEngine, FailsAtOnceWhereNothingCanBeWritten) {
+TEST(FileTier, FailsAtOnceWhereNothingCanBeWritten) {
   const TemporaryDirectory directory;
   const FileSizeLimit limit(0_B);
-  EXPECT_EQ(io_error_of([&] { make_file_engine(directory.path()); }),
+  EXPECT_EQ(io_error_of([&] { make_file_tier(directory.path()); }),
             "cannot write 4096 bytes to the spill file in " + directory.path() +
                 " (pwrite: File too large); free some room there or choose another directory with --spill");
   EXPECT_TRUE(directory.open_files().empty());
 }
 
-TEST(FileEngine, GoesPastThePageCacheWhereTheFileSystemCan) {
+TEST(FileTier, GoesPastThePageCacheWhereTheFileSystemCan) {
   const TemporaryDirectory directory;
   PageBuffer page(4_KiB, 1);
   const int probe = open((directory.path() + "/probe").c_str(), O_CREAT | O_RDWR | O_DIRECT, 0600);
   const bool has_direct = probe >= 0 && pwrite(probe, page.bytes().data(), 4096, 0) == 4096;
   close(probe);
-  const auto engine = make_file_engine(directory.path());
+  const auto tier = make_file_tier(directory.path());
   EXPECT_EQ((fcntl(directory.open_files().at(0), F_GETFL) & O_DIRECT) != 0, has_direct);
 }
 
-TEST(FileEngine, WorksWithoutDirectIo) {
+TEST(FileTier, WorksWithoutDirectIo) {
   const TemporaryDirectory directory;
   ChildProcess child([&] {
     refuse(SYS_fcntl, 1, F_SETFL, EINVAL);
-    const auto engine = make_file_engine(directory.path());
-    const Slot slot = store(*engine, 1_MiB, 1);
+    const auto tier = make_file_tier(directory.path());
+    const Slot slot = store(*tier, 1_MiB, 1);
     EXPECT_EQ(fcntl(directory.open_files().at(0), F_GETFL) & O_DIRECT, 0);
-    EXPECT_TRUE(comes_back(*engine, slot, 1));
+    EXPECT_TRUE(comes_back(*tier, slot, 1));
   });
   child.join();
 }
 
-TEST(FileEngine, WorksAndShowsNothingWithoutNamelessFiles) {
+TEST(FileTier, WorksAndShowsNothingWithoutNamelessFiles) {
   const TemporaryDirectory directory;
   ChildProcess child([&] {
     refuse(SYS_openat, 2, O_TMPFILE & ~O_DIRECTORY, EOPNOTSUPP);
-    const auto engine = make_file_engine(directory.path());
-    const Slot slot = store(*engine, 1_MiB, 1);
-    EXPECT_TRUE(comes_back(*engine, slot, 1));
+    const auto tier = make_file_tier(directory.path());
+    const Slot slot = store(*tier, 1_MiB, 1);
+    EXPECT_TRUE(comes_back(*tier, slot, 1));
     EXPECT_EQ(fcntl(directory.open_files().at(0), F_GETFD), FD_CLOEXEC);
     EXPECT_TRUE(std::filesystem::is_empty(directory.path()));
   });
   child.join();
 }
 
-TEST(FileEngine, GivesTheDiskItsRoomBackWithTheLastSlot) {
+TEST(FileTier, GivesTheDiskItsRoomBackWithTheLastSlot) {
   const TemporaryDirectory directory;
-  const auto engine = make_file_engine(directory.path());
+  const auto tier = make_file_tier(directory.path());
   const int file = directory.open_files().at(0);
   struct stat status {};
   fstat(file, &status);
   EXPECT_EQ(status.st_blocks, 0) << "left behind by the probe";
 
-  const Slot first = store(*engine, 1_MiB, 1);
-  const Slot second = store(*engine, 1_MiB, 2);
+  const Slot first = store(*tier, 1_MiB, 1);
+  const Slot second = store(*tier, 1_MiB, 2);
   fstat(file, &status);
   EXPECT_GE(status.st_blocks * 512, 2 << 20);
-  engine->release(first);
-  EXPECT_TRUE(comes_back(*engine, second, 2));
-  engine->release(second);
+  tier->release(first);
+  EXPECT_TRUE(comes_back(*tier, second, 2));
+  tier->release(second);
   fstat(file, &status);
   EXPECT_EQ(status.st_blocks, 0);
 }
@@ -137,109 +137,109 @@ TEST(FileEngine, GivesTheDiskItsRoomBackWithTheLastSlot) {
 class FullDisk : public testing::TestWithParam<Bytes> {};
 
 // The first byte is refused, or the write stops short and its rest is refused.
-TEST_P(FullDisk, LeavesOlderSlotsReadableAndTheEngineUsable) {
+TEST_P(FullDisk, LeavesOlderSlotsReadableAndTheTierUsable) {
   const TemporaryDirectory directory;
-  const auto engine = make_file_engine(directory.path());
-  const Slot older = store(*engine, 1_MiB, 1);
-  const Slot refused = engine->reserve(64_KiB);
+  const auto tier = make_file_tier(directory.path());
+  const Slot older = store(*tier, 1_MiB, 1);
+  const Slot refused = tier->reserve(64_KiB);
   PageBuffer from(64_KiB, 2);
   {
     const FileSizeLimit limit(GetParam());
-    const std::string error = io_error_of([&] { engine->submit_page_out(from.bytes(), refused, 0_B); });
+    const std::string error = io_error_of([&] { tier->write(from.bytes(), refused, 0_B); });
     EXPECT_EQ(error, "cannot write 65536 bytes to the spill file in " + directory.path() +
                          " (pwrite: File too large); free some room there or choose another directory with --spill");
   }
-  EXPECT_TRUE(comes_back(*engine, older, 1));
+  EXPECT_TRUE(comes_back(*tier, older, 1));
   EXPECT_TRUE(from.holds(2));
-  EXPECT_EQ(engine->reserved(), 1_MiB + 64_KiB);
+  EXPECT_EQ(tier->reserved(), 1_MiB + 64_KiB);
 
-  engine->submit_page_out(from.bytes(), refused, 0_B);
-  EXPECT_TRUE(comes_back(*engine, refused, 2));
-  engine->release(refused);
-  engine->release(older);
+  tier->write(from.bytes(), refused, 0_B);
+  EXPECT_TRUE(comes_back(*tier, refused, 2));
+  tier->release(refused);
+  tier->release(older);
 }
 
 INSTANTIATE_TEST_SUITE_P(Limit, FullDisk, testing::Values(1_MiB, 1_MiB + 8_KiB),
                          [](const auto& instance) { return std::to_string(instance.param.count()); });
 
-TEST(FileEngine, SaysThatTheDiskIsFull) {
+TEST(FileTier, SaysThatTheDiskIsFull) {
   const TemporaryDirectory directory;
   if (mount("tmpfs", directory.path().c_str(), "tmpfs", 0, "size=1m") != 0) {
     GTEST_SKIP() << "mounting a small file system needs root: " << std::generic_category().message(errno);
   }
   {
-    const auto engine = make_file_engine(directory.path());
+    const auto tier = make_file_tier(directory.path());
     // The mount lives on until its last file is closed.
     EXPECT_EQ(umount2(directory.path().c_str(), MNT_DETACH), 0);
-    const Slot older = store(*engine, 512_KiB, 1);
-    EXPECT_EQ(io_error_of([&] { store(*engine, 1_MiB, 2); }),
+    const Slot older = store(*tier, 512_KiB, 1);
+    EXPECT_EQ(io_error_of([&] { store(*tier, 1_MiB, 2); }),
               "cannot write 1048576 bytes to the spill file in " + directory.path() +
                   " (pwrite: No space left on device); free some room there or choose another directory with --spill");
-    EXPECT_TRUE(comes_back(*engine, older, 1));
+    EXPECT_TRUE(comes_back(*tier, older, 1));
   }
 }
 
-TEST(FileEngine, KeepsAFrozenFileUntilItsLastSlotIsReleased) {
+TEST(FileTier, KeepsAFrozenFileUntilItsLastSlotIsReleased) {
   const TemporaryDirectory directory;
-  const auto engine = make_file_engine(directory.path());
-  const Slot first = store(*engine, 1_MiB, 1);
-  const Slot second = store(*engine, 1_MiB, 2);
-  engine->after_fork(false);
-  const Slot third = store(*engine, 1_MiB, 3);
+  const auto tier = make_file_tier(directory.path());
+  const Slot first = store(*tier, 1_MiB, 1);
+  const Slot second = store(*tier, 1_MiB, 2);
+  tier->after_fork();
+  const Slot third = store(*tier, 1_MiB, 3);
   EXPECT_EQ(directory.open_files().size(), 2u);
-  engine->release(first);
+  tier->release(first);
   EXPECT_EQ(directory.open_files().size(), 2u);
-  EXPECT_TRUE(comes_back(*engine, second, 2));
-  engine->release(second);
+  EXPECT_TRUE(comes_back(*tier, second, 2));
+  tier->release(second);
   EXPECT_EQ(directory.open_files().size(), 1u);
-  EXPECT_TRUE(comes_back(*engine, third, 3));
-  engine->release(third);
+  EXPECT_TRUE(comes_back(*tier, third, 3));
+  tier->release(third);
 }
 
-TEST(FileEngine, MakesNoFileForAProcessThatPagesNothingOut) {
+TEST(FileTier, MakesNoFileForAProcessThatPagesNothingOut) {
   const TemporaryDirectory directory;
-  const auto engine = make_file_engine(directory.path());
-  for (int i = 0; i < 3; ++i) engine->after_fork(true);
+  const auto tier = make_file_tier(directory.path());
+  for (int i = 0; i < 3; ++i) tier->after_fork();
   EXPECT_EQ(directory.open_files().size(), 0u);
 }
 
-TEST(FileEngine, KeepsSlotsReadableWhenNoNewFileCanBeMade) {
+TEST(FileTier, KeepsSlotsReadableWhenNoNewFileCanBeMade) {
   TemporaryDirectory directory;
-  const auto engine = make_file_engine(directory.path());
-  const Slot older = store(*engine, 1_MiB, 1);
-  engine->after_fork(true);
+  const auto tier = make_file_tier(directory.path());
+  const Slot older = store(*tier, 1_MiB, 1);
+  tier->after_fork();
   std::filesystem::remove(directory.path());
   EXPECT_TRUE(
-      io_error_of([&] { engine->reserve(4_KiB); }).starts_with("cannot open a spill file in " + directory.path()));
-  EXPECT_EQ(engine->reserved(), 1_MiB);
-  EXPECT_TRUE(comes_back(*engine, older, 1));
+      io_error_of([&] { tier->reserve(4_KiB); }).starts_with("cannot open a spill file in " + directory.path()));
+  EXPECT_EQ(tier->reserved(), 1_MiB);
+  EXPECT_TRUE(comes_back(*tier, older, 1));
 
   std::filesystem::create_directory(directory.path());
-  const Slot newer = store(*engine, 4_KiB, 2);
-  EXPECT_TRUE(comes_back(*engine, newer, 2));
-  engine->release(older);
-  engine->release(newer);
+  const Slot newer = store(*tier, 4_KiB, 2);
+  EXPECT_TRUE(comes_back(*tier, newer, 2));
+  tier->release(older);
+  tier->release(newer);
 }
 
-TEST(FileEngineDeathTest, RefusesToWriteWhereAnotherProcessMayRead) {
+TEST(FileTierDeathTest, RefusesToWriteWhereAnotherProcessMayRead) {
   const TemporaryDirectory directory;
-  const auto engine = make_file_engine(directory.path());
-  const Slot older = engine->reserve(4_KiB);
+  const auto tier = make_file_tier(directory.path());
+  const Slot older = tier->reserve(4_KiB);
   PageBuffer from(4_KiB, 1);
-  engine->after_fork(false);
-  EXPECT_DEATH(engine->submit_page_out(from.bytes(), older, 0_B), "slot_is_younger_than_the_last_fork");
-  engine->release(older);
+  tier->after_fork();
+  EXPECT_DEATH(tier->write(from.bytes(), older, 0_B), "slot_is_younger_than_the_last_fork");
+  tier->release(older);
 }
 
-TEST(FileEngineDeathTest, RefusesTransfersThatLeaveTheirSlot) {
+TEST(FileTierDeathTest, RefusesTransfersThatLeaveTheirSlot) {
   const TemporaryDirectory directory;
-  const auto engine = make_file_engine(directory.path());
-  const Slot slot = engine->reserve(8_KiB);
+  const auto tier = make_file_tier(directory.path());
+  const Slot slot = tier->reserve(8_KiB);
   PageBuffer memory(8_KiB);
-  EXPECT_DEATH(engine->submit_page_out(memory.bytes(), slot, 4_KiB), "is_valid");
-  EXPECT_DEATH(engine->submit_page_in(slot, 12_KiB, memory.bytes()), "is_valid");
-  EXPECT_DEATH(engine->submit_page_in(slot, 0_B, memory.bytes().subspan(1)), "is_valid");
-  engine->release(slot);
+  EXPECT_DEATH(tier->write(memory.bytes(), slot, 4_KiB), "is_valid");
+  EXPECT_DEATH(tier->read(slot, 12_KiB, memory.bytes()), "is_valid");
+  EXPECT_DEATH(tier->read(slot, 0_B, memory.bytes().subspan(1)), "is_valid");
+  tier->release(slot);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "tensorpager/transfer/ram_engine.h"
+#include "tensorpager/transfer/ram_tier.h"
 
 #include <sys/mman.h>
 
@@ -25,12 +25,11 @@ std::byte* map_range(Bytes capacity) {
 
 }  // namespace
 
-RamEngine::RamEngine(Bytes capacity)
-    : capacity_(capacity), range_(map_range(capacity)), space_(capacity, base::kPage) {}
+RamTier::RamTier(Bytes capacity) : capacity_(capacity), range_(map_range(capacity)), space_(capacity, base::kPage) {}
 
-RamEngine::~RamEngine() { ::munmap(range_, capacity_.count()); }
+RamTier::~RamTier() { ::munmap(range_, capacity_.count()); }
 
-Slot RamEngine::reserve(Bytes bytes) {
+Slot RamTier::reserve(Bytes bytes) {
   TENSORPAGER_CHECK(bytes == base::round_up(bytes, base::kPage));
   const auto offset = space_.take(bytes);
   if (!offset) throw IoError("reserve", "the RAM tier", bytes, ENOMEM, kAdvice);
@@ -38,7 +37,7 @@ Slot RamEngine::reserve(Bytes bytes) {
   return {.offset = *offset, .bytes = bytes};
 }
 
-void RamEngine::release(const Slot& slot) noexcept {
+void RamTier::release(const Slot& slot) noexcept {
   space_.give_back(slot.offset, slot.bytes);
   // Populated pages are worth keeping for the next page-out; they go back once half of them or more lie above what is
   // in use.
@@ -47,22 +46,20 @@ void RamEngine::release(const Slot& slot) noexcept {
   populated_ = space_.top();
 }
 
-Ticket RamEngine::submit_page_out(std::span<const std::byte> from, const Slot& slot, Bytes at) {
+void RamTier::write(std::span<const std::byte> from, const Slot& slot, Bytes at) {
   TENSORPAGER_CHECK(at <= slot.bytes && Bytes(from.size()) <= slot.bytes - at);
   std::memcpy(range_ + slot.offset + at.count(), from.data(), from.size());
-  return {};
 }
 
-Ticket RamEngine::submit_page_in(const Slot& slot, Bytes at, std::span<std::byte> to) {
+void RamTier::read(const Slot& slot, Bytes at, std::span<std::byte> to) {
   TENSORPAGER_CHECK(at <= slot.bytes && Bytes(to.size()) <= slot.bytes - at);
   std::memcpy(to.data(), range_ + slot.offset + at.count(), to.size());
-  return {};
 }
 
-std::unique_ptr<Engine> make_ram_engine() {
+std::unique_ptr<Tier> make_ram_tier() {
   const Bytes memory = base::physical_memory();
   // More than the machine's RAM would be killed for memory before it is full.
-  return std::make_unique<RamEngine>(Bytes(memory.count() - memory.count() % base::kPage.count()));
+  return std::make_unique<RamTier>(Bytes(memory.count() - memory.count() % base::kPage.count()));
 }
 
 }  // namespace tensorpager::transfer

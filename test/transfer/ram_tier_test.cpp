@@ -1,4 +1,4 @@
-#include "tensorpager/transfer/ram_engine.h"
+#include "tensorpager/transfer/ram_tier.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -21,11 +21,11 @@ Bytes resident_memory() {
   return Bytes(resident * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE)));
 }
 
-TEST(RamEngine, IsFullAtItsCapacityAndSaysWhatToTry) {
-  RamEngine engine(64_KiB);
-  const Slot slot = engine.reserve(48_KiB);
+TEST(RamTier, IsFullAtItsCapacityAndSaysWhatToTry) {
+  RamTier tier(64_KiB);
+  const Slot slot = tier.reserve(48_KiB);
   try {
-    engine.reserve(20_KiB);
+    tier.reserve(20_KiB);
     FAIL() << "reserved more than there is";
   } catch (const IoError& error) {
     EXPECT_EQ(error.error_number(), ENOMEM);
@@ -33,25 +33,25 @@ TEST(RamEngine, IsFullAtItsCapacityAndSaysWhatToTry) {
                  "cannot reserve 20480 bytes of the RAM tier (reserve: Cannot allocate memory); page out to a file "
                  "instead, with --spill DIR");
   }
-  EXPECT_EQ(engine.reserved(), 48_KiB);
-  engine.release(slot);
+  EXPECT_EQ(tier.reserved(), 48_KiB);
+  tier.release(slot);
 }
 
-TEST(RamEngine, GivesMemoryBackWhenItsSlotsAreReleasedAndKeepsTheOthers) {
-  RamEngine engine(256_MiB);
+TEST(RamTier, GivesMemoryBackWhenItsSlotsAreReleasedAndKeepsTheOthers) {
+  RamTier tier(256_MiB);
   PageBuffer from(64_MiB, 1);
   PageBuffer page(4_KiB, 2);
-  const Slot small = engine.reserve(4_KiB);
-  engine.submit_page_out(page.bytes(), small, 0_B);
-  const Slot large = engine.reserve(64_MiB);
-  engine.submit_page_out(from.bytes(), large, 0_B);
+  const Slot small = tier.reserve(4_KiB);
+  tier.write(page.bytes(), small, 0_B);
+  const Slot large = tier.reserve(64_MiB);
+  tier.write(from.bytes(), large, 0_B);
   const Bytes full = resident_memory();
-  engine.release(large);
+  tier.release(large);
   EXPECT_LT(resident_memory() + 60_MiB, full);
   PageBuffer to(4_KiB);
-  engine.submit_page_in(small, 0_B, to.bytes());
+  tier.read(small, 0_B, to.bytes());
   EXPECT_TRUE(to.holds(2));
-  engine.release(small);
+  tier.release(small);
 }
 
 }  // namespace

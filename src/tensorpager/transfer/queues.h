@@ -1,0 +1,98 @@
+// Transfers to and from a tier as the pager submits them: page-outs in one queue, page-ins in another.
+//
+// Invariants: page-outs are done in the order of their submission, and so are page-ins. A transfer is done when it is
+// submitted (make_synchronous_queues) or later (make_threaded_queues); callers always wait for the ticket, or cancel
+// it. Calls come from one thread at a time. Every implementation passes test/transfer/queues_contract.h.
+#pragma once
+
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "tensorpager/base/bytes.h"
+#include "tensorpager/base/link.h"
+#include "tensorpager/transfer/tier.h"
+
+namespace tensorpager::transfer {
+
+/// A submitted transfer. Tickets of one direction are waited for in any order, each at most once if the transfer may
+/// fail, and ascend in the order of submission.
+struct Ticket {
+  std::uint64_t number = 0;  // 0: finished already
+
+  bool is_finished() const { return number == 0; }
+  friend auto operator<=>(const Ticket&, const Ticket&) = default;
+};
+
+class Queues {
+ public:
+  virtual ~Queues() = default;
+
+  /// Slots of the tier, as Tier has them. The slot of a transfer is released only once that is done or cancelled.
+  virtual Slot reserve(base::Bytes bytes) = 0;
+  virtual void release(const Slot& slot) noexcept = 0;
+
+  /// Writes `from` to the slot, as Tier::write does. Throws IoError if the submission itself fails; the source bytes
+  /// stay valid and the slot stays reserved.
+  Ticket submit_page_out(std::span<const std::byte> from, const Slot& slot, base::Bytes at) {
+    return submit_page_out_after({}, from, slot, at);
+  }
+  /// The same; whoever copies calls `first` before, unless it is null. If that throws nothing is copied, and the
+  /// submission or `wait` throws its exception.
+  virtual Ticket submit_page_out_after(const std::function<void()>& first, std::span<const std::byte> from,
+                                       const Slot& slot, base::Bytes at) = 0;
+
+  /// Reads from the slot, as Tier::read does.
+  Ticket submit_page_in(const Slot& slot, base::Bytes at, std::span<std::byte> to) {
+    return submit_page_in_after({}, slot, at, to);
+  }
+  /// The same, begun only when this page-out is done: of the same bytes, or from the memory that is read into. If that
+  /// failed nothing is read, and `wait` throws its exception.
+  virtual Ticket submit_page_in_after(Ticket page_out, const Slot& slot, base::Bytes at, std::span<std::byte> to) = 0;
+
+  /// Blocks until the transfer is done. Throws IoError if it failed.
+  virtual void wait(Ticket ticket) = 0;
+  /// Whether `wait` would not block.
+  virtual bool is_done(Ticket ticket) = 0;
+  /// Instead of `wait`, for a transfer that is not needed any more: returns once memory and slot are no longer touched.
+  /// Returns true if the transfer never began.
+  virtual bool cancel(Ticket ticket) noexcept = 0;
+  /// Whether a page-out may fail after its submission: `wait` throws then, and only the memory that it was copied from
+  /// has the bytes. If not, that memory may be given to others, ordered behind the copy, as soon as it is submitted.
+  virtual bool may_fail_late() const = 0;
+
+  /// Set before the first transfer: each transfer thread calls it after each transfer that it made. It must not wait
+  /// for a transfer that is not done. Transfers on the threads of the callers are not observed.
+  virtual void set_observer(const std::function<void()>& observer) = 0;
+
+  /// Finishes the transfers in flight. Nothing is called between this and `after_fork`.
+  virtual void before_fork() = 0;
+  /// Called in parent and child after a fork. For slots of before the fork see Tier::after_fork.
+  virtual void after_fork(bool in_child) = 0;
+
+  virtual base::Bytes reserved() const = 0;  // bytes in slots now
+  /// An estimate: a transfer of n bytes takes latency + n / bytes_per_second.
+  struct Rate {
+    double bytes_per_second = 0;  // 0: no transfer yet, or not measured
+    double latency = 0;           // seconds
+  };
+  /// Rates that transfers reached so far, by direction.
+  struct Rates {
+    Rate out;
+    Rate in;
+  };
+  virtual Rates rates() const = 0;
+  virtual std::string name() const = 0;  // for people: the tier's, with the link if that is limited
+};
+
+/// Transfers are done when they are submitted, by the thread that submits them. Rates are not measured.
+std::unique_ptr<Queues> make_synchronous_queues(std::unique_ptr<Tier> tier);
+
+/// Transfers run on two threads, one per direction, no faster than `link`.
+std::unique_ptr<Queues> make_threaded_queues(std::unique_ptr<Tier> tier, base::LinkRates link = {});
+
+}  // namespace tensorpager::transfer

@@ -1,0 +1,48 @@
+// Queues that are always empty: a transfer is done when its submission returns, and a failure is thrown there.
+#include <utility>
+
+#include "tensorpager/transfer/queues.h"
+
+namespace tensorpager::transfer {
+namespace {
+
+using base::Bytes;
+
+class SynchronousQueues final : public Queues {
+ public:
+  explicit SynchronousQueues(std::unique_ptr<Tier> tier) : tier_(std::move(tier)) {}
+
+  Slot reserve(Bytes bytes) override { return tier_->reserve(bytes); }
+  void release(const Slot& slot) noexcept override { tier_->release(slot); }
+  Ticket submit_page_out_after(const std::function<void()>& first, std::span<const std::byte> from, const Slot& slot,
+                               Bytes at) override {
+    if (first) first();
+    tier_->write(from, slot, at);
+    return {};
+  }
+  Ticket submit_page_in_after(Ticket, const Slot& slot, Bytes at, std::span<std::byte> to) override {
+    tier_->read(slot, at, to);
+    return {};
+  }
+  void wait(Ticket) override {}
+  bool is_done(Ticket) override { return true; }
+  bool cancel(Ticket) noexcept override { return false; }
+  bool may_fail_late() const override { return tier_->may_fail_late(); }
+  void set_observer(const std::function<void()>&) override {}  // there are no transfer threads
+  void before_fork() override {}                               // nothing is in flight
+  void after_fork(bool) override { tier_->after_fork(); }
+  Bytes reserved() const override { return tier_->reserved(); }
+  Rates rates() const override { return {}; }
+  std::string name() const override { return tier_->name(); }
+
+ private:
+  std::unique_ptr<Tier> tier_;
+};
+
+}  // namespace
+
+std::unique_ptr<Queues> make_synchronous_queues(std::unique_ptr<Tier> tier) {
+  return std::make_unique<SynchronousQueues>(std::move(tier));
+}
+
+}  // namespace tensorpager::transfer

@@ -1,0 +1,39 @@
+// Queues that do as others do, for doubles that change some calls of them.
+#pragma once
+
+#include <memory>
+#include <utility>
+
+#include "tensorpager/transfer/queues.h"
+
+namespace tensorpager::transfer {
+
+class ForwardingQueues : public Queues {
+ public:
+  explicit ForwardingQueues(std::unique_ptr<Queues> queues) : queues_(std::move(queues)) {}
+
+  Slot reserve(base::Bytes bytes) override { return queues_->reserve(bytes); }
+  void release(const Slot& slot) noexcept override { queues_->release(slot); }
+  Ticket submit_page_out_after(const std::function<void()>& first, std::span<const std::byte> from, const Slot& slot,
+                               base::Bytes at) override {
+    return queues_->submit_page_out_after(first, from, slot, at);
+  }
+  Ticket submit_page_in_after(Ticket page_out, const Slot& slot, base::Bytes at, std::span<std::byte> to) override {
+    return queues_->submit_page_in_after(page_out, slot, at, to);
+  }
+  void wait(Ticket ticket) override { queues_->wait(ticket); }
+  bool is_done(Ticket ticket) override { return queues_->is_done(ticket); }
+  bool cancel(Ticket ticket) noexcept override { return queues_->cancel(ticket); }
+  bool may_fail_late() const override { return queues_->may_fail_late(); }
+  void set_observer(const std::function<void()>& observer) override { queues_->set_observer(observer); }
+  void before_fork() override { queues_->before_fork(); }
+  void after_fork(bool in_child) override { queues_->after_fork(in_child); }
+  base::Bytes reserved() const override { return queues_->reserved(); }
+  Rates rates() const override { return queues_->rates(); }
+  std::string name() const override { return queues_->name(); }
+
+ private:
+  std::unique_ptr<Queues> queues_;
+};
+
+}  // namespace tensorpager::transfer

@@ -1,0 +1,140 @@
+// What all queues must do, with or without bytes: order, waiting, cancelling, forks. To add some: instantiate the suite
+// in a test of theirs.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "child_process.h"
+#include "page_buffer.h"
+#include "tensorpager/transfer/queues.h"
+
+namespace tensorpager::transfer {
+
+using namespace base;
+
+struct QueuesCase {
+  const char* name;
+  std::function<std::shared_ptr<Queues>()> make;
+};
+
+inline std::string name_of_queues(const testing::TestParamInfo<QueuesCase>& instance) { return instance.param.name; }
+
+class QueuesContract : public testing::TestWithParam<QueuesCase> {
+ protected:
+  static constexpr Bytes kSize{std::uint64_t{64} << 10};
+
+  void SetUp() override {
+    queues_->set_observer([caller = std::this_thread::get_id()] {
+      EXPECT_NE(std::this_thread::get_id(), caller) << "called on the thread of a caller";
+    });
+    queues_->wait(queues_->submit_page_out(from_.bytes(), stored_, 0_B));
+  }
+  void TearDown() override {
+    queues_->release(stored_);
+    queues_->release(written_);
+    EXPECT_EQ(queues_->reserved(), 0_B) << "slots were left behind";
+    queues_.reset();  // its threads end before what they use
+  }
+
+  Ticket page_out() { return queues_->submit_page_out(from_.bytes(), written_, 0_B); }
+  Ticket page_in() { return queues_->submit_page_in(stored_, 0_B, to_.bytes()); }
+
+  PageBuffer from_{kSize, 1}, to_{kSize};
+  std::shared_ptr<Queues> queues_ = GetParam().make();
+  Slot stored_ = queues_->reserve(kSize), written_ = queues_->reserve(kSize);
+};
+
+TEST_P(QueuesContract, WhatIsWaitedForIsDone) {
+  for (const Ticket ticket : {page_out(), page_in()}) {
+    queues_->wait(ticket);
+    EXPECT_TRUE(queues_->is_done(ticket));
+  }
+}
+
+TEST_P(QueuesContract, ATicketThatIsFinishedAlreadyIsDoneAndNeedsNoWait) {
+  EXPECT_TRUE(queues_->is_done({}));
+  EXPECT_FALSE(queues_->cancel({}));
+  queues_->wait({});
+}
+
+TEST_P(QueuesContract, TransfersOfOneDirectionAreDoneInTheOrderOfTheirSubmission) {
+  for (const bool out : {true, false}) {
+    std::vector<Ticket> tickets;
+    for (int i = 0; i < 6; ++i) tickets.push_back(out ? page_out() : page_in());
+    for (std::size_t i = 1; i < tickets.size(); ++i)
+      EXPECT_TRUE(tickets[i].is_finished() || tickets[i - 1] < tickets[i]);
+    queues_->wait(tickets[3]);
+    for (std::size_t i = 0; i <= 3; ++i) EXPECT_TRUE(queues_->is_done(tickets[i])) << i;
+    queues_->wait(tickets[5]);
+    for (const Ticket ticket : tickets) queues_->wait(ticket);
+  }
+}
+
+TEST_P(QueuesContract, APageInIsDoneNoEarlierThanThePageOutThatItIsSubmittedAfter) {
+  const Ticket out = page_out();
+  const Ticket in = queues_->submit_page_in_after(out, written_, 0_B, to_.bytes());
+  queues_->wait(in);
+  EXPECT_TRUE(queues_->is_done(out));
+  EXPECT_TRUE(queues_->is_done(in));
+  queues_->wait(out);
+}
+
+TEST_P(QueuesContract, DoesOnceWhatAPageOutIsSubmittedAfter) {
+  int calls = 0;
+  queues_->wait(queues_->submit_page_out_after([&] { ++calls; }, from_.bytes(), written_, 0_B));
+  EXPECT_EQ(calls, 1);
+}
+
+TEST_P(QueuesContract, TellsThatWhatAPageOutIsSubmittedAfterFailedAndGoesOn) {
+  const auto fails = [] { throw std::runtime_error("what comes first"); };
+  EXPECT_THROW(queues_->wait(queues_->submit_page_out_after(fails, from_.bytes(), written_, 0_B)), std::runtime_error);
+  EXPECT_NO_THROW(queues_->wait(page_out()));
+}
+
+TEST_P(QueuesContract, GoesOnAfterTransfersWereCancelledInAnyOrder) {
+  const Ticket tickets[] = {page_out(), page_in(), page_out(), page_in()};
+  for (const std::size_t i : {2u, 1u, 3u, 0u}) queues_->cancel(tickets[i]);
+  const Ticket last[] = {page_out(), page_in()};
+  for (const Ticket ticket : last) {
+    queues_->wait(ticket);
+    EXPECT_TRUE(queues_->is_done(ticket));
+  }
+}
+
+TEST_P(QueuesContract, ReservedCountsTheBytesInSlots) {
+  const Bytes before = queues_->reserved();
+  const Slot other = queues_->reserve(1_MiB);
+  EXPECT_EQ(other.bytes, 1_MiB);
+  EXPECT_EQ(queues_->reserved(), before + 1_MiB);
+  queues_->release(other);
+  EXPECT_EQ(queues_->reserved(), before);
+}
+
+// Slots of before are read only.
+TEST_P(QueuesContract, WorksInBothProcessesAfterAForkThatFindsTransfersInFlight) {
+  const Ticket before[] = {page_out(), page_in()};
+  queues_->before_fork();
+  const auto live_on = [&](bool in_child) {
+    queues_->after_fork(in_child);
+    for (const Ticket ticket : before) queues_->wait(ticket);
+    const Slot own = queues_->reserve(kSize);
+    const Ticket out = queues_->submit_page_out(from_.bytes(), own, 0_B);
+    const Ticket in[] = {page_in(), queues_->submit_page_in_after(out, own, 0_B, to_.bytes())};
+    for (const Ticket ticket : in) queues_->wait(ticket);
+    EXPECT_TRUE(queues_->is_done(out));
+    queues_->wait(out);
+    queues_->release(own);
+  };
+  ChildProcess child([&] { live_on(true); });
+  live_on(false);
+  child.join();
+}
+
+}  // namespace tensorpager::transfer
