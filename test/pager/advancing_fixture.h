@@ -26,12 +26,17 @@ class Script final : public ActionSource {
     actions = std::exchange(at_begin, {});
     return expects;
   }
+  /// What is planned is asked for at the end, and a test changes it after the op.
+  bool moves_at_end() const override { return !at_end.empty() || at_end_first || planned; }
   void end_op(std::vector<Action>& actions) override {
+    ++ended;
     if (at_end_first) std::exchange(at_end_first, nullptr)();
     actions = std::exchange(at_end, {});
   }
   void created(Block&) override {}
-  void died(Block&) noexcept override {}
+  void died(Block&) noexcept override {
+    if (at_death) at_death();
+  }
   std::optional<std::uint64_t> place_of_birth(base::Bytes, base::Bytes) override { return std::nullopt; }
   void places_of_births(std::vector<PlannedPlace>&) const override {}
   std::optional<std::uint64_t> place_of(const Block&) const override { return std::nullopt; }
@@ -48,8 +53,10 @@ class Script final : public ActionSource {
   std::uint64_t misses() const override { return 0; }
 
   std::vector<Action> at_begin, at_end;  // of the next op
+  int ended = 0;                         // ops
   bool expects = true;                   // the next op
   std::function<void()> at_end_first;    // with the pager's lock held
+  std::function<void()> at_death;        // likewise
   std::optional<base::Bytes> planned;
   std::unordered_map<const Block*, std::uint64_t> next_uses;
 };

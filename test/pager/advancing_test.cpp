@@ -223,6 +223,32 @@ TEST_F(AdvancingTest, WhatAnotherSourcePagedOutIsNotThisOnes) {
   pager_.follow(&script_);
 }
 
+TEST_F(AdvancingTest, AnOpAtWhoseEndNothingMovesTakesTheLockOnce) {
+  start_following(room_for(4));
+  Block& block = make(kBlock, 1);
+  script_.ended = 0;
+  run_op(&block);
+  EXPECT_EQ(script_.ended, 0) << "its end takes no lock";
+  run_op(&block);
+  EXPECT_EQ(script_.ended, 1);
+  counts();
+  EXPECT_EQ(script_.ended, 2) << "whoever takes the lock comes after the op";
+  script_.at_end = {{Kind::kPageOut, &block}};
+  run_op(&block);
+  EXPECT_EQ(script_.ended, 3);
+}
+
+TEST_F(AdvancingTest, AnOpEndsBeforeWhatItMadeDies) {
+  start_following(room_for(4));
+  Block& block = make(kBlock, 1);
+  script_.ended = 0;
+  run_op(&block);
+  int ended_before = -1;
+  script_.at_death = [&] { ended_before = script_.ended; };
+  destroy(block);
+  EXPECT_EQ(ended_before, 1);
+}
+
 TEST_F(AdvancingTest, WhatCannotBeWrittenStays) {
   start_following(room_for(4));
   Block& out = make(kBlock, 1);

@@ -110,6 +110,13 @@ void PlanCursor::forget_until(std::uint64_t count) {
   queued_ = std::max(queued_, forgotten_);
 }
 
+bool PlanCursor::moves_at_end() const {
+  const auto moves = [&](std::uint32_t i) {
+    return agenda_->row(i).leave == Leave::kPageOut || agenda_->row(i).leave == Leave::kDrop;
+  };
+  return position_ + 1 == agenda_->ops() || std::ranges::any_of(agenda_->leaving(position_ + 1), moves);
+}
+
 void PlanCursor::end_op(std::vector<Action>& actions) {
   const bool is_plans = !is_another();
   in_op_ = false;

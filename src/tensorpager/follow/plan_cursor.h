@@ -45,6 +45,7 @@ class PlanCursor final : public ActionSource {
   bool is_in_op() const { return in_op_; }  // whether the op under way is the plan's
 
   bool begin_op(const base::OpSignature& op, std::span<Block* const> touched, std::vector<Action>& actions) override;
+  bool moves_at_end() const override;
   void end_op(std::vector<Action>& actions) override;
   void created(Block& block) override;
   void died(Block& block) noexcept override;

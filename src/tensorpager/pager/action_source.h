@@ -51,6 +51,9 @@ class ActionSource {
   /// An op that touches these blocks, each listed once, begins; adds what is to be done first to `actions`. Returns
   /// true if it is the expected op: `end_op` follows then.
   virtual bool begin_op(const base::OpSignature& op, std::span<Block* const> touched, std::vector<Action>& actions) = 0;
+  /// Whether the end of the op under way, which is the expected one, may move anything. If not, `end_op` may come late:
+  /// before the next call of any other function.
+  virtual bool moves_at_end() const = 0;
   /// That op has ended, and its temporaries are freed.
   virtual void end_op(std::vector<Action>& actions) = 0;
 

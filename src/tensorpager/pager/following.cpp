@@ -27,11 +27,13 @@ bool Pager::begin_op(const base::OpSignature& op, std::span<Block* const> touche
   const Lock lock(*this);
   if (!is_told_to_source()) return false;
   const bool is_expected = executor_.begin_op(op, touched);
+  moves_at_end_ = is_expected && executor_.source()->moves_at_end();
   note_curve();
   return is_expected;
 }
 
 void Pager::end_op() noexcept {
+  if (!moves_at_end_) return is_end_due_.store(true, std::memory_order_release);
   const PagingTime paging(is_paging_timed(), &paging_nanoseconds_);
   const Lock lock(*this);
   if (is_told_to_source()) executor_.end_op();

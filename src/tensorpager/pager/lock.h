@@ -12,9 +12,13 @@ class Pager::Lock {
   explicit Lock(Pager& pager) : pager_(pager) {
     lock();
     t_state.in_pager = true;
+    pager.notify_of_end();
   }
   /// For a caller that holds the mutex.
-  Lock(Pager& pager, std::adopt_lock_t) : pager_(pager) { t_state.in_pager = true; }
+  Lock(Pager& pager, std::adopt_lock_t) : pager_(pager) {
+    t_state.in_pager = true;
+    pager.notify_of_end();
+  }
   ~Lock() {
     if (!is_held_) return;
     unlock();

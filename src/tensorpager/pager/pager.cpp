@@ -231,6 +231,7 @@ void Pager::after_fork(bool in_child) {
     sink_ = nullptr;  // its lock may be held by a thread that the child lacks
     executor_.follow(nullptr);
     is_followed_ = false;
+    is_end_due_ = false;
     is_advance_due_ = false;
     task_ = nullptr;
     t_state.recorded_op = 0;

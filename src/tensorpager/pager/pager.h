@@ -56,8 +56,8 @@ class Pager {
   Pager& operator=(const Pager&) = delete;
   ~Pager();
 
-  /// Starts a session: statistics from zero, this budget, these queues over a tier. What the program holds from an earlier session
-  /// stays charged, and is paged out as far as the budget requires. Throws OverBudget, IoError.
+  /// Starts a session: statistics from zero, this budget, these queues over a tier. What the program holds from an
+  /// earlier session stays charged, and is paged out as far as the budget requires. Throws OverBudget, IoError.
   void start(const Options& options, std::unique_ptr<transfer::Queues> queues);
   /// Ends it: pages everything in and lifts the budget. Throws IoError if bytes cannot be read back.
   void stop();
@@ -136,6 +136,7 @@ class Pager {
   /// Returns whether the op, which touches these blocks, is the expected one; if so `end_op` follows. A failed transfer
   /// is tried again by the op that needs the room or the bytes.
   bool begin_op(const base::OpSignature& op, std::span<Block* const> touched);
+  /// Takes the lock only if blocks leave at the op's end. Else whoever takes it next notifies the source first.
   void end_op() noexcept;
 
   bool is_placed() const { return is_placed_; }
@@ -250,6 +251,10 @@ class Pager {
   void note_boundary_work();
   void run_task(std::uint64_t now);
   void count_followed(Statistics& counts) const;
+  void notify_of_end() noexcept {
+    if (is_end_due_.load(std::memory_order_relaxed) && is_end_due_.exchange(false, std::memory_order_acquire))
+      executor_.end_op();
+  }
   bool is_told_to_source() const { return executor_.source() != nullptr && follower_ == &t_state; }
   void leave_transfers_under_way();
   Block& any_resident();
@@ -268,6 +273,7 @@ class Pager {
   Transfers transfers_{table_, binding_, counts_, clock_};
   Executor executor_{table_, transfers_, binding_, counts_, clock_};
   const ThreadState* follower_ = nullptr;  // the thread whose ops are reported to the action source
+  bool moves_at_end_ = false;              // the op under way there
   std::optional<Curve> curve_;
   std::optional<std::mt19937_64> fuzz_;
   std::uint64_t fuzz_evictions_ = 0;
@@ -283,6 +289,7 @@ class Pager {
   std::atomic<std::uint64_t> boundary_work_at_{kNever};  // op index
   std::atomic<base::EventSink*> sink_{nullptr};
   std::atomic<bool> is_followed_{false};
+  std::atomic<bool> is_end_due_{false};              // the source was not notified of the end of an op yet
   std::atomic<std::int64_t> paging_nanoseconds_{0};  // of the session
   std::atomic<bool> is_advance_due_{false};          // a transfer thread did not get the lock
 };
