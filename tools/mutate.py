@@ -56,15 +56,15 @@ MUTATIONS = [
     Mutation(
         "page-in-before-its-own-page-out",
         "pager/page_ins.cpp",
-        "std::max(newest_copy_from(arrival.pieces.front().at, block.charged), block.copy);",
-        "newest_copy_from(arrival.pieces.front().at, block.charged);",
+        "std::max(newest_copy_from(arrival.pieces.front().at, block.charged), block.copy),",
+        "newest_copy_from(arrival.pieces.front().at, block.charged),",
         "memory sim",
     ),
     Mutation(
         "page-in-before-the-page-out-of-its-place",
         "pager/page_ins.cpp",
-        "std::max(newest_copy_from(arrival.pieces.front().at, block.charged), block.copy);",
-        "block.copy;",
+        "std::max(newest_copy_from(arrival.pieces.front().at, block.charged), block.copy),",
+        "block.copy,",
         "memory sim",
     ),
     Mutation(

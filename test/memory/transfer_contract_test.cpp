@@ -89,9 +89,10 @@ class CountingQueues final : public transfer::ForwardingQueues {
   CountingQueues(std::unique_ptr<Queues> queues, int& ordered)
       : ForwardingQueues(std::move(queues)), ordered_(ordered) {}
 
-  Ticket submit_page_in_after(Ticket page_out, const Slot& slot, Bytes at, std::span<std::byte> to) override {
-    ordered_ += page_out.is_finished() ? 0 : 1;
-    return ForwardingQueues::submit_page_in_after(page_out, slot, at, to);
+  using ForwardingQueues::submit;
+  Ticket submit(transfer::PageIn transfer) override {
+    ordered_ += transfer.after.is_finished() ? 0 : 1;
+    return ForwardingQueues::submit(std::move(transfer));
   }
 
  private:

@@ -1,6 +1,8 @@
 // A pager that follows a script, over a tier that is slow to write, or holds what it writes.
 #pragma once
 
+#include <sys/mman.h>
+
 #include <atomic>
 #include <cerrno>
 #include <chrono>
@@ -131,6 +133,11 @@ class AdvancingTest : public PagerTest {
   /// No op sees to it.
   bool is_gone_in_time(std::uint64_t page_outs) {
     return comes_to([&] { return counts().page_outs == page_outs; });
+  }
+  /// Whether the kernel has pages at the block's address.
+  static bool is_mapped(const Block& block) {
+    unsigned char in_core = 0;
+    return ::mincore(block.data, base::kPage.count(), &in_core) == 0 && (in_core & 1) != 0;
   }
   /// Without any op.
   template <typename Condition>

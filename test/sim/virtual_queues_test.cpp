@@ -28,8 +28,8 @@ constexpr Nanoseconds milliseconds(std::int64_t n) { return Nanoseconds(n * 1'00
 class VirtualQueuesTest : public testing::Test, protected Virtual {
  protected:
   void TearDown() override { queues.release(slot_); }
-  Ticket page_out() { return queues.submit_page_out(page_.bytes(), slot_, 0_B); }
-  Ticket page_in() { return queues.submit_page_in(slot_, 0_B, page_.bytes()); }
+  Ticket page_out() { return queues.submit(transfer::PageOut{.from = page_.bytes(), .slot = slot_}); }
+  Ticket page_in() { return queues.submit(transfer::PageIn{.slot = slot_, .to = {page_.bytes()}}); }
 
   transfer::PageBuffer page_{4_KiB};
   transfer::Slot slot_ = queues.reserve(4_KiB);
@@ -54,7 +54,7 @@ TEST_F(VirtualQueuesTest, TransfersOfBothDirectionsPassEachOther) {
 }
 
 TEST_F(VirtualQueuesTest, APageInBeginsWhenThePageOutBeforeItEnds) {
-  queues.wait(queues.submit_page_in_after(page_out(), slot_, 0_B, page_.bytes()));
+  queues.wait(queues.submit(transfer::PageIn{.after = page_out(), .slot = slot_, .to = {page_.bytes()}}));
   EXPECT_EQ(clock, milliseconds(55));
 }
 

@@ -1,7 +1,11 @@
-// Synchronous queues whose transfers may fail when somebody waits for them, though their bytes were copied.
+// Synchronous queues whose transfers may fail late: the bytes of a page-out were copied, but nobody may rely on it, and
+// what follows a page-in is not done.
 #pragma once
 
+#include <cstdint>
+#include <exception>
 #include <functional>
+#include <map>
 
 #include "forwarding_queues.h"
 
@@ -11,29 +15,45 @@ enum class Direction { kOut, kIn };
 
 class FailingWaits final : public ForwardingQueues {
  public:
-  /// `at_wait`, with the direction of the transfer, throws if the wait is to fail.
+  /// `at_wait`, called at the submission with the direction of the transfer, throws what the wait for it is to throw.
   FailingWaits(std::unique_ptr<Tier> tier, std::function<void(Direction)> at_wait)
       : ForwardingQueues(make_synchronous_queues(std::move(tier))), at_wait_(std::move(at_wait)) {}
 
-  Ticket submit_page_out_after(const std::function<void()>& first, std::span<const std::byte> from, const Slot& slot,
-                               base::Bytes at) override {
-    ForwardingQueues::submit_page_out_after(first, from, slot, at);
-    return kWritten;
+  Ticket submit(PageOut transfer) override {
+    ForwardingQueues::submit(std::move(transfer));
+    note(Direction::kOut);
+    return {newest_};
   }
-  Ticket submit_page_in_after(Ticket page_out, const Slot& slot, base::Bytes at, std::span<std::byte> to) override {
-    wait(page_out);
-    ForwardingQueues::submit_page_in_after({}, slot, at, to);
-    return kRead;
+  Ticket submit(PageIn transfer) override {
+    wait(std::exchange(transfer.after, {}));
+    if (!note(Direction::kIn)) transfer.then = {};
+    ForwardingQueues::submit(std::move(transfer));
+    return {newest_};
   }
   void wait(Ticket ticket) override {
-    if (!ticket.is_finished()) at_wait_(ticket == kWritten ? Direction::kOut : Direction::kIn);
+    if (const auto failure = failures_.extract(ticket.number)) std::rethrow_exception(failure.mapped());
+  }
+  bool cancel(Ticket ticket) noexcept override {
+    failures_.erase(ticket.number);
+    return false;
   }
 
  private:
-  static constexpr Ticket kWritten{1};
-  static constexpr Ticket kRead{2};
+  /// Returns whether the wait for the next transfer will succeed.
+  bool note(Direction direction) {
+    ++newest_;
+    try {
+      at_wait_(direction);
+      return true;
+    } catch (...) {
+      failures_[newest_] = std::current_exception();
+      return false;
+    }
+  }
 
   std::function<void(Direction)> at_wait_;
+  std::uint64_t newest_ = 0;  // ticket
+  std::map<std::uint64_t, std::exception_ptr> failures_;
 };
 
 }  // namespace tensorpager::transfer

@@ -14,13 +14,8 @@ class ForwardingQueues : public Queues {
 
   Slot reserve(base::Bytes bytes) override { return queues_->reserve(bytes); }
   void release(const Slot& slot) noexcept override { queues_->release(slot); }
-  Ticket submit_page_out_after(const std::function<void()>& first, std::span<const std::byte> from, const Slot& slot,
-                               base::Bytes at) override {
-    return queues_->submit_page_out_after(first, from, slot, at);
-  }
-  Ticket submit_page_in_after(Ticket page_out, const Slot& slot, base::Bytes at, std::span<std::byte> to) override {
-    return queues_->submit_page_in_after(page_out, slot, at, to);
-  }
+  Ticket submit(PageOut transfer) override { return queues_->submit(std::move(transfer)); }
+  Ticket submit(PageIn transfer) override { return queues_->submit(std::move(transfer)); }
   void wait(Ticket ticket) override { queues_->wait(ticket); }
   bool is_done(Ticket ticket) override { return queues_->is_done(ticket); }
   bool cancel(Ticket ticket) noexcept override { return queues_->cancel(ticket); }

@@ -34,7 +34,7 @@ class QueuesContract : public testing::TestWithParam<QueuesCase> {
     queues_->set_observer([caller = std::this_thread::get_id()] {
       EXPECT_NE(std::this_thread::get_id(), caller) << "called on the thread of a caller";
     });
-    queues_->wait(queues_->submit_page_out(from_.bytes(), stored_, 0_B));
+    queues_->wait(queues_->submit(PageOut{.from = from_.bytes(), .slot = stored_}));
   }
   void TearDown() override {
     queues_->release(stored_);
@@ -43,8 +43,8 @@ class QueuesContract : public testing::TestWithParam<QueuesCase> {
     queues_.reset();  // its threads end before what they use
   }
 
-  Ticket page_out() { return queues_->submit_page_out(from_.bytes(), written_, 0_B); }
-  Ticket page_in() { return queues_->submit_page_in(stored_, 0_B, to_.bytes()); }
+  Ticket page_out() { return queues_->submit(PageOut{.from = from_.bytes(), .slot = written_}); }
+  Ticket page_in() { return queues_->submit(PageIn{.slot = stored_, .to = {to_.bytes()}}); }
 
   PageBuffer from_{kSize, 1}, to_{kSize};
   std::shared_ptr<Queues> queues_ = GetParam().make();
@@ -79,7 +79,7 @@ TEST_P(QueuesContract, TransfersOfOneDirectionAreDoneInTheOrderOfTheirSubmission
 
 TEST_P(QueuesContract, APageInIsDoneNoEarlierThanThePageOutThatItIsSubmittedAfter) {
   const Ticket out = page_out();
-  const Ticket in = queues_->submit_page_in_after(out, written_, 0_B, to_.bytes());
+  const Ticket in = queues_->submit(PageIn{.after = out, .slot = written_, .to = {to_.bytes()}});
   queues_->wait(in);
   EXPECT_TRUE(queues_->is_done(out));
   EXPECT_TRUE(queues_->is_done(in));
@@ -88,14 +88,28 @@ TEST_P(QueuesContract, APageInIsDoneNoEarlierThanThePageOutThatItIsSubmittedAfte
 
 TEST_P(QueuesContract, DoesOnceWhatAPageOutIsSubmittedAfter) {
   int calls = 0;
-  queues_->wait(queues_->submit_page_out_after([&] { ++calls; }, from_.bytes(), written_, 0_B));
+  queues_->wait(queues_->submit(PageOut{.first = [&] { ++calls; }, .from = from_.bytes(), .slot = written_}));
   EXPECT_EQ(calls, 1);
 }
 
 TEST_P(QueuesContract, TellsThatWhatAPageOutIsSubmittedAfterFailedAndGoesOn) {
   const auto fails = [] { throw std::runtime_error("what comes first"); };
-  EXPECT_THROW(queues_->wait(queues_->submit_page_out_after(fails, from_.bytes(), written_, 0_B)), std::runtime_error);
+  EXPECT_THROW(queues_->wait(queues_->submit(PageOut{.first = fails, .from = from_.bytes(), .slot = written_})),
+               std::runtime_error);
   EXPECT_NO_THROW(queues_->wait(page_out()));
+}
+
+TEST_P(QueuesContract, DoesOnceWhatFollowsAPageIn) {
+  int calls = 0;
+  queues_->wait(queues_->submit(PageIn{.slot = stored_, .to = {to_.bytes()}, .then = [&] { ++calls; }}));
+  EXPECT_EQ(calls, 1);
+}
+
+TEST_P(QueuesContract, TellsThatWhatFollowsAPageInFailedAndGoesOn) {
+  const auto fails = [] { throw std::runtime_error("what follows"); };
+  EXPECT_THROW(queues_->wait(queues_->submit(PageIn{.slot = stored_, .to = {to_.bytes()}, .then = fails})),
+               std::runtime_error);
+  EXPECT_NO_THROW(queues_->wait(page_in()));
 }
 
 TEST_P(QueuesContract, GoesOnAfterTransfersWereCancelledInAnyOrder) {
@@ -125,8 +139,8 @@ TEST_P(QueuesContract, WorksInBothProcessesAfterAForkThatFindsTransfersInFlight)
     queues_->after_fork(in_child);
     for (const Ticket ticket : before) queues_->wait(ticket);
     const Slot own = queues_->reserve(kSize);
-    const Ticket out = queues_->submit_page_out(from_.bytes(), own, 0_B);
-    const Ticket in[] = {page_in(), queues_->submit_page_in_after(out, own, 0_B, to_.bytes())};
+    const Ticket out = queues_->submit(PageOut{.from = from_.bytes(), .slot = own});
+    const Ticket in[] = {page_in(), queues_->submit(PageIn{.after = out, .slot = own, .to = {to_.bytes()}})};
     for (const Ticket ticket : in) queues_->wait(ticket);
     EXPECT_TRUE(queues_->is_done(out));
     queues_->wait(out);

@@ -15,7 +15,7 @@ class QueuesWithBytes : public QueuesContract {
  protected:
   bool holds(const Slot& slot, std::uint64_t seed) {
     PageBuffer to(slot.bytes);
-    queues_->wait(queues_->submit_page_in(slot, 0_B, to.bytes()));
+    queues_->wait(queues_->submit(PageIn{.slot = slot, .to = {to.bytes()}}));
     return to.holds(seed);
   }
 };
@@ -24,13 +24,13 @@ TEST_P(QueuesWithBytes, TransfersInFlightTogetherKeepApart) {
   PageBuffer first(1_MiB, 1);
   PageBuffer second(1_MiB, 2);
   const Slot slots[] = {queues_->reserve(1_MiB), queues_->reserve(1_MiB)};
-  const Ticket out[] = {queues_->submit_page_out(first.bytes(), slots[0], 0_B),
-                        queues_->submit_page_out(second.bytes(), slots[1], 0_B)};
+  const Ticket out[] = {queues_->submit(PageOut{.from = first.bytes(), .slot = slots[0]}),
+                        queues_->submit(PageOut{.from = second.bytes(), .slot = slots[1]})};
   queues_->wait(out[1]);
   queues_->wait(out[0]);
   PageBuffer to[] = {PageBuffer(1_MiB), PageBuffer(1_MiB)};
-  const Ticket in[] = {queues_->submit_page_in(slots[0], 0_B, to[0].bytes()),
-                       queues_->submit_page_in(slots[1], 0_B, to[1].bytes())};
+  const Ticket in[] = {queues_->submit(PageIn{.slot = slots[0], .to = {to[0].bytes()}}),
+                       queues_->submit(PageIn{.slot = slots[1], .to = {to[1].bytes()}})};
   queues_->wait(in[1]);
   queues_->wait(in[0]);
   EXPECT_TRUE(to[0].holds(1));
@@ -42,8 +42,8 @@ TEST_P(QueuesWithBytes, APageInReadsWhatThePageOutThatItIsSubmittedAfterWrote) {
   PageBuffer from(8_MiB, 5);
   PageBuffer to(8_MiB);
   const Slot slot = queues_->reserve(8_MiB);
-  const Ticket out = queues_->submit_page_out(from.bytes(), slot, 0_B);
-  const Ticket in = queues_->submit_page_in_after(out, slot, 0_B, to.bytes());
+  const Ticket out = queues_->submit(PageOut{.from = from.bytes(), .slot = slot});
+  const Ticket in = queues_->submit(PageIn{.after = out, .slot = slot, .to = {to.bytes()}});
   queues_->wait(in);
   EXPECT_TRUE(to.holds(5));
   EXPECT_TRUE(queues_->is_done(out));
@@ -51,11 +51,25 @@ TEST_P(QueuesWithBytes, APageInReadsWhatThePageOutThatItIsSubmittedAfterWrote) {
   queues_->release(slot);
 }
 
+TEST_P(QueuesWithBytes, APageInFillsItsPartsOneAfterTheOtherBeforeWhatFollows) {
+  PageBuffer from(1_MiB, 5);
+  PageBuffer head(256_KiB), rest(768_KiB), whole(1_MiB);
+  const Slot slot = queues_->reserve(1_MiB);
+  queues_->wait(queues_->submit(PageOut{.from = from.bytes(), .slot = slot}));
+  const auto join = [&] {
+    const auto end = std::ranges::copy(head.bytes(), whole.bytes().begin()).out;
+    std::ranges::copy(rest.bytes(), end);
+  };
+  queues_->wait(queues_->submit(PageIn{.slot = slot, .to = {head.bytes(), rest.bytes()}, .then = join}));
+  EXPECT_TRUE(whole.holds(5));
+  queues_->release(slot);
+}
+
 TEST_P(QueuesWithBytes, DoesFirstWhatAPageOutIsSubmittedAfter) {
   PageBuffer from(1_MiB, 1);
   const Slot slot = queues_->reserve(1_MiB);
   const auto first = [&] { std::ranges::copy(PageBuffer(1_MiB, 2).bytes(), from.bytes().begin()); };
-  queues_->wait(queues_->submit_page_out_after(first, from.bytes(), slot, 0_B));
+  queues_->wait(queues_->submit(PageOut{.first = first, .from = from.bytes(), .slot = slot}));
   EXPECT_TRUE(holds(slot, 2));
   queues_->release(slot);
 }
@@ -63,7 +77,7 @@ TEST_P(QueuesWithBytes, DoesFirstWhatAPageOutIsSubmittedAfter) {
 TEST_P(QueuesWithBytes, CopiesNothingWhereWhatComesFirstFails) {
   PageBuffer from(kSize, 2);
   const auto fails = [] { throw IoError("mprotect", "a block", 1_MiB, ENOMEM); };
-  EXPECT_THROW(queues_->wait(queues_->submit_page_out_after(fails, from.bytes(), stored_, 0_B)), IoError);
+  EXPECT_THROW(queues_->wait(queues_->submit(PageOut{.first = fails, .from = from.bytes(), .slot = stored_})), IoError);
   EXPECT_TRUE(holds(stored_, 1));
 }
 
@@ -72,12 +86,12 @@ TEST_P(QueuesWithBytes, MayBeToldThatNobodyWantsATransfer) {
   PageBuffer from(4_MiB, 1);
   PageBuffer to(4_MiB);
   const Slot stored = queues_->reserve(4_MiB);
-  queues_->wait(queues_->submit_page_out(PageBuffer(4_MiB, 9).bytes(), stored, 0_B));
+  queues_->wait(queues_->submit(PageOut{.from = PageBuffer(4_MiB, 9).bytes(), .slot = stored}));
   const Slot slot = queues_->reserve(4_MiB);
   for (int round = 0; round < 20; ++round) {
-    const Ticket first = queues_->submit_page_out(from.bytes(), slot, 0_B);
-    const Ticket second = queues_->submit_page_out(from.bytes(), slot, 0_B);
-    const Ticket in = queues_->submit_page_in(stored, 0_B, to.bytes());
+    const Ticket first = queues_->submit(PageOut{.from = from.bytes(), .slot = slot});
+    const Ticket second = queues_->submit(PageOut{.from = from.bytes(), .slot = slot});
+    const Ticket in = queues_->submit(PageIn{.slot = stored, .to = {to.bytes()}});
     queues_->cancel(second);
     queues_->cancel(in);
     queues_->cancel(first);
@@ -111,7 +125,7 @@ TEST(Queues, TellOfAFailureOnceAndSayThatItMayComeLate) {
     EXPECT_TRUE(queues->may_fail_late());
     PageBuffer from(4_KiB, 1);
     const Slot slot = queues->reserve(4_KiB);
-    EXPECT_THROW(queues->wait(queues->submit_page_out(from.bytes(), slot, 0_B)), IoError);
+    EXPECT_THROW(queues->wait(queues->submit(PageOut{.from = from.bytes(), .slot = slot})), IoError);
     EXPECT_EQ(queues->reserved(), 4_KiB);
     queues->release(slot);
   }

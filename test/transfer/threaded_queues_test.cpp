@@ -55,8 +55,8 @@ TEST(ThreadedQueues, ReturnsBeforeTheTransferIsDone) {
   PageBuffer from(64_KiB, 1);
   PageBuffer to(64_KiB);
   const Slot slot = queues->reserve(64_KiB);
-  const Ticket out = queues->submit_page_out(from.bytes(), slot, 0_B);
-  const Ticket in = queues->submit_page_in_after(out, slot, 0_B, to.bytes());
+  const Ticket out = queues->submit(PageOut{.from = from.bytes(), .slot = slot});
+  const Ticket in = queues->submit(PageIn{.after = out, .slot = slot, .to = {to.bytes()}});
   EXPECT_FALSE(queues->is_done(out));
   EXPECT_FALSE(queues->is_done(in));
   go = true;
@@ -77,8 +77,8 @@ TEST(ThreadedQueues, KeepsTheOrderOfEachWayAndLetsThemPassEachOther) {
   const Slot slot = queues->reserve(64_KiB);
   std::vector<Ticket> out, in;
   for (const Bytes bytes : {12_KiB, 4_KiB, 8_KiB}) {
-    out.push_back(queues->submit_page_out(memory.part(0_B, bytes), slot, 0_B));
-    in.push_back(queues->submit_page_in(slot, 32_KiB, memory.part(32_KiB, bytes)));
+    out.push_back(queues->submit(PageOut{.from = memory.part(0_B, bytes), .slot = slot}));
+    in.push_back(queues->submit(PageIn{.slot = slot, .at = 32_KiB, .to = {memory.part(32_KiB, bytes)}}));
   }
   for (const Ticket ticket : in) queues->wait(ticket);
   EXPECT_FALSE(queues->is_done(out.front()));
@@ -96,7 +96,7 @@ TEST(ThreadedQueues, TellsAFailureToWhoeverWaitsForThatTransferAndNobodyElse) {
   PageBuffer memory(4_KiB, 1);
   const Slot slot = queues->reserve(4_KiB);
   std::vector<Ticket> tickets;
-  for (int i = 0; i < 3; ++i) tickets.push_back(queues->submit_page_out(memory.bytes(), slot, 0_B));
+  for (int i = 0; i < 3; ++i) tickets.push_back(queues->submit(PageOut{.from = memory.bytes(), .slot = slot}));
   queues->wait(tickets[2]);
   queues->wait(tickets[0]);
   EXPECT_THROW(queues->wait(tickets[1]), IoError);
@@ -110,8 +110,8 @@ TEST(ThreadedQueues, ReadsNothingWhereThePageOutBeforeFailed) {
   PageBuffer from(4_KiB, 1);
   PageBuffer to(4_KiB, 2);
   const Slot slot = queues->reserve(4_KiB);
-  const Ticket out = queues->submit_page_out(from.bytes(), slot, 0_B);
-  const Ticket in = queues->submit_page_in_after(out, slot, 0_B, to.bytes());
+  const Ticket out = queues->submit(PageOut{.from = from.bytes(), .slot = slot});
+  const Ticket in = queues->submit(PageIn{.after = out, .slot = slot, .to = {to.bytes()}});
   EXPECT_THROW(queues->wait(in), IoError);
   EXPECT_THROW(queues->wait(out), IoError);
   EXPECT_TRUE(to.holds(2));
@@ -127,9 +127,9 @@ TEST(ThreadedQueues, CancelsWhatHasNotBegun) {
   });
   PageBuffer memory(4_KiB, 1);
   const Slot slot = queues->reserve(4_KiB);
-  const Ticket first = queues->submit_page_out(memory.bytes(), slot, 0_B);
-  const Ticket second = queues->submit_page_out(memory.bytes(), slot, 0_B);
-  const Ticket third = queues->submit_page_out(memory.bytes(), slot, 0_B);
+  const Ticket first = queues->submit(PageOut{.from = memory.bytes(), .slot = slot});
+  const Ticket second = queues->submit(PageOut{.from = memory.bytes(), .slot = slot});
+  const Ticket third = queues->submit(PageOut{.from = memory.bytes(), .slot = slot});
   while (calls == 0) std::this_thread::yield();
   EXPECT_TRUE(queues->cancel(second));
   go = true;
@@ -146,11 +146,11 @@ TEST(ThreadedQueues, IsNoFasterThanItsLink) {
   const Slot slot = queues->reserve(1_MiB);
   const double begin = seconds_now();
   std::vector<Ticket> tickets;
-  for (int i = 0; i < 4; ++i) tickets.push_back(queues->submit_page_out(memory.bytes(), slot, 0_B));
+  for (int i = 0; i < 4; ++i) tickets.push_back(queues->submit(PageOut{.from = memory.bytes(), .slot = slot}));
   for (const Ticket ticket : tickets) queues->wait(ticket);
   EXPECT_GE(seconds_now() - begin, 0.1);
   const double middle = seconds_now();
-  queues->wait(queues->submit_page_in(slot, 0_B, memory.bytes()));
+  queues->wait(queues->submit(PageIn{.slot = slot, .to = {memory.bytes()}}));
   EXPECT_GE(seconds_now() - middle, 0.1);
   queues->release(slot);
 }
@@ -159,12 +159,12 @@ TEST(ThreadedQueues, FinishesWhatIsUnderWayBeforeAFork) {
   const auto queues = queues_over([](Way, Bytes) { std::this_thread::sleep_for(std::chrono::milliseconds(5)); });
   PageBuffer from(64_KiB, 3);
   const Slot slot = queues->reserve(64_KiB);
-  const Ticket out = queues->submit_page_out(from.bytes(), slot, 0_B);
+  const Ticket out = queues->submit(PageOut{.from = from.bytes(), .slot = slot});
   queues->before_fork();
   const auto look = [&] {
     EXPECT_TRUE(queues->is_done(out));
     PageBuffer to(64_KiB);
-    queues->wait(queues->submit_page_in(slot, 0_B, to.bytes()));
+    queues->wait(queues->submit(PageIn{.slot = slot, .to = {to.bytes()}}));
     EXPECT_TRUE(to.holds(3));
     queues->wait(out);
   };
@@ -196,12 +196,12 @@ TEST(ThreadedQueues, KeepsEverySlotAsWrittenWhileTransfersOverlap) {
     if (live.size() < 10 || random() % 2 == 0) {
       const Bytes size(kPage.count() * (1 + random() % 8));
       Stored one{std::make_unique<PageBuffer>(size, step), queues->reserve(size), {}, step};
-      one.out = queues->submit_page_out(one.memory->bytes(), one.slot, 0_B);
+      one.out = queues->submit(PageOut{.from = one.memory->bytes(), .slot = one.slot});
       live.push_back(std::move(one));
     } else {
       std::swap(live[random() % live.size()], live.back());
       PageBuffer to(live.back().slot.bytes);
-      queues->wait(queues->submit_page_in_after(live.back().out, live.back().slot, 0_B, to.bytes()));
+      queues->wait(queues->submit(PageIn{.after = live.back().out, .slot = live.back().slot, .to = {to.bytes()}}));
       ASSERT_TRUE(to.holds(live.back().seed)) << "step " << step;
       queues->release(live.back().slot);
       live.pop_back();

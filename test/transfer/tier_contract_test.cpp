@@ -31,10 +31,10 @@ class ThroughQueues final : public Tier {
   Slot reserve(Bytes bytes) override { return queues_->reserve(bytes); }
   void release(const Slot& slot) noexcept override { queues_->release(slot); }
   void write(std::span<const std::byte> from, const Slot& slot, Bytes at) override {
-    queues_->wait(queues_->submit_page_out(from, slot, at));
+    queues_->wait(queues_->submit(PageOut{.from = from, .slot = slot, .at = at}));
   }
   void read(const Slot& slot, Bytes at, std::span<std::byte> to) override {
-    queues_->wait(queues_->submit_page_in(slot, at, to));
+    queues_->wait(queues_->submit(PageIn{.slot = slot, .at = at, .to = {to}}));
   }
   bool may_fail_late() const override { return queues_->may_fail_late(); }
   /// Unlike other tiers, queues must be told of a fork before.

@@ -63,7 +63,7 @@ void Pager::leave_transfers_under_way() {
   Block& block = *table_.absent()[(*fuzz_)() % table_.absent().size()];
   const Wanted wanted{.bytes = block.charged, .keep_whole = base::Bytes(0)};
   if (!block.is_arriving() && ledger_.fits(block.charged) && executor_.has_place(wanted))
-    transfers_.begin_page_in(block);
+    transfers_.begin_page_in(block, Access::kRead);
 }
 
 }  // namespace tensorpager::pager

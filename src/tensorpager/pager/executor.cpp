@@ -157,6 +157,18 @@ void Executor::execute_all() noexcept {
   }
 }
 
+void Executor::finish_copied_page_outs() noexcept {
+  while (!transfers_.leaving().empty() && transfers_.is_copied(*transfers_.leaving().front())) {
+    Block& block = *transfers_.leaving().front();
+    try {
+      transfers_.finish_page_out(block);
+      note_left_early(block);
+    } catch (const std::exception&) {
+      ++counts_.failed_actions;  // the block is as it was
+    }
+  }
+}
+
 void Executor::queue(const Action& action) {
   page_ins_.push_back(action);
   ++edits_;
@@ -182,7 +194,7 @@ void Executor::submit_page_ins(std::size_t must) {
       if (block.is_charged()) continue;
       const Wanted wanted{.bytes = block.charged, .keep_whole = {}, .at = action.offset};
       if (!table_.ledger().fits(block.charged) || !has_place(wanted)) return;
-      transfers_.begin_page_in(block, action.may_be_dirty);
+      transfers_.begin_page_in(block, action.may_be_dirty ? Access::kWrite : Access::kRead);
     } catch (const std::exception&) {
       ++counts_.failed_actions;
     }

@@ -36,6 +36,8 @@ class Executor {
   bool begin_outside();
   void end_op() noexcept;
 
+  /// Finishes the page-outs whose copies are done. The plan counts them until it awaits them.
+  void finish_copied_page_outs() noexcept;
   /// Submits queued page-ins in order, as far as the page-outs that they wait for are done and there is room; the rest
   /// at the next op. Compute waits for the first `must`: if blocks have places, a block that the op uses before it has
   /// left is not where others expect it.

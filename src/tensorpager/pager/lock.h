@@ -20,20 +20,9 @@ class Pager::Lock {
     pager.notify_of_end();
   }
   ~Lock() {
-    if (!is_held_) return;
-    unlock();
-    if (pager_.is_advance_due_.exchange(false)) pager_.advance();
-  }
-  void unlock() {
-    is_held_ = false;
     t_state.in_pager = false;
     pager_.mutex_.unlock();
-  }
-  /// Locks again after `unlock`. Returns false if others keep the lock for long; then nothing is left to release.
-  bool try_again() {
-    for (int i = 0; i < kSpins && !is_held_; ++i) is_held_ = pager_.mutex_.try_lock();
-    if (is_held_) t_state.in_pager = true;
-    return is_held_;
+    if (pager_.is_advance_due_.exchange(false)) pager_.advance();
   }
   Lock(const Lock&) = delete;
   Lock& operator=(const Lock&) = delete;
@@ -53,7 +42,6 @@ class Pager::Lock {
   }
 
   Pager& pager_;
-  bool is_held_ = true;
 };
 
 }  // namespace tensorpager::pager

@@ -1,10 +1,9 @@
-// Pages single blocks in. A page-in reads into staged pages, or into a place, and puts these under the block once all
-// is read: on a transfer thread without the lock if the binding can, else when an op needs the block. All with the lock
-// held.
+// Pages single blocks in. A page-in reads into staged pages, or into a place. A binding that can move pages beside ops
+// has the transfer thread put them under the block once all is read; else that is done when an op needs the block. All
+// with the lock held.
 #include <algorithm>
 #include <exception>
 #include <memory>
-#include <span>
 #include <thread>
 #include <utility>
 
@@ -15,23 +14,22 @@ namespace tensorpager::pager {
 
 using base::Bytes;
 
-void Transfers::begin_page_in(Block& block, bool may_be_dirty) {
+void Transfers::begin_page_in(Block& block, Access access) {
   if (block.is_leaving()) finish_page_out(block);
   const base::Stopwatch watch(handling_of(counts_.page_in_handling_seconds));
   Arrival arrival{.block = &block,
                   .pieces = binding_.stage(block, table_.ledger().pool_allowance(block.charged)),
-                  .tickets = {},
-                  .placing = {},
-                  .may_be_dirty = may_be_dirty};
-  const transfer::Ticket after = std::max(newest_copy_from(arrival.pieces.front().at, block.charged), block.copy);
+                  .access = access};
+  transfer::PageIn in{.after = std::max(newest_copy_from(arrival.pieces.front().at, block.charged), block.copy),
+                      .slot = block.slot,
+                      .to = {}};
+  for (const arena::Piece& piece : arrival.pieces) in.to.emplace_back(piece.at, piece.bytes.count());
+  if (binding_.relocates_beside()) {
+    arrival.placing = std::make_shared<Relocating>(binding_.begin_bind(block, arrival.pieces, access));
+    in.then = job_of(arrival.placing);
+  }
   try {
-    Bytes at;
-    for (const arena::Piece& piece : arrival.pieces) {
-      const std::span<std::byte> to(piece.at, piece.bytes.count());
-      arrival.tickets.push_back(after.is_finished() ? queues_->submit_page_in(block.slot, at, to)
-                                                    : queues_->submit_page_in_after(after, block.slot, at, to));
-      at += piece.bytes;
-    }
+    arrival.ticket = queues_->submit(std::move(in));
   } catch (...) {
     release_staging(arrival);
     throw;
@@ -44,65 +42,44 @@ void Transfers::begin_page_in(Block& block, bool may_be_dirty) {
 }
 
 void Transfers::finish_page_in(Block& block, Access access) {
-  if (!find_arrival(block)->placing) {
-    const auto placing = begin_placing(block, access);
-    const base::Stopwatch watch(handling_of(counts_.page_in_handling_seconds));
-    relocate(*placing);
+  Arrival arrival = take_arrival(block);
+  try {
+    const base::Stopwatch watch(counts_.page_in_stall_seconds);
+    queues_->wait(arrival.ticket);
+    if (!arrival.placing) place(arrival);
+  } catch (...) {
+    table_.change(block, Residence::kBelow);
+    release_staging(arrival);
+    throw;
   }
-  finish_placing(block);
+  block.last_use.store(clock_.load(std::memory_order_relaxed), std::memory_order_relaxed);
+  complete(arrival);
   if (access == Access::kWrite) make_writable(block);
 }
 
 void Transfers::cancel_page_in(Block& block) noexcept {
-  if (find_arrival(block)->placing) {
-    try {
-      finish_placing(block);
-    } catch (const std::exception&) {
-      ++counts_.failed_actions;
-    }
-    return;
-  }
   Arrival arrival = take_arrival(block);
+  queues_->cancel(arrival.ticket);
+  if (arrival.placing && arrival.placing->is_moved()) return complete(arrival);
   table_.change(block, Residence::kBelow);
   release_staging(arrival);
 }
 
-void Transfers::release_staging(Arrival& arrival) noexcept {
-  for (const transfer::Ticket ticket : arrival.tickets) queues_->cancel(ticket);
-  binding_.discard(arrival.pieces);
-  settle_pool();
+/// Throws IoError if the machine refused.
+void Transfers::place(Arrival& arrival) {
+  const base::Stopwatch watch(handling_of(counts_.page_in_handling_seconds));
+  arrival.placing = std::make_shared<Relocating>(binding_.begin_bind(*arrival.block, arrival.pieces, arrival.access));
+  relocate(*arrival.placing);
+  if (arrival.placing->error) std::rethrow_exception(arrival.placing->error);
 }
 
-std::shared_ptr<Relocating> Transfers::begin_placing(Block& block, Access access) {
-  Arrival& arrival = *find_arrival(block);
-  try {
-    const base::Stopwatch watch(counts_.page_in_stall_seconds);
-    for (transfer::Ticket& ticket : arrival.tickets) queues_->wait(std::exchange(ticket, {}));
-  } catch (...) {
-    cancel_page_in(block);
-    throw;
-  }
+/// The pages are in place: the block is resident.
+void Transfers::complete(const Arrival& arrival) noexcept {
+  Block& block = *arrival.block;
+  if (arrival.placing->is_beside) counts_.handling_beside_seconds += arrival.placing->seconds;
   const base::Stopwatch watch(handling_of(counts_.page_in_handling_seconds));
-  arrival.access = arrival.may_be_dirty ? Access::kWrite : access;
-  arrival.placing = std::make_shared<Relocating>(binding_.begin_bind(block, std::move(arrival.pieces), arrival.access));
-  return arrival.placing;  // the block may be gone when it is over
-}
-
-/// Throws IoError if the machine refused: then the block is below.
-void Transfers::finish_placing(Block& block) {
-  const Arrival arrival = take_arrival(block);
-  const Relocating& placing = *arrival.placing;
-  await(placing);
-  if (placing.is_beside) counts_.handling_beside_seconds += placing.seconds;
-  const base::Stopwatch watch(handling_of(counts_.page_in_handling_seconds));
-  if (placing.error) {
-    binding_.cancel_relocation(placing.pages);
-    table_.change(block, Residence::kBelow);
-    std::rethrow_exception(placing.error);
-  }
-  binding_.end_relocation(placing.pages);
+  binding_.end_relocation(arrival.placing->pages);
   settle_pool();
-  block.last_use.store(clock_.load(std::memory_order_relaxed), std::memory_order_relaxed);
   const bool is_clean = arrival.access == Access::kRead;
   if (!is_clean) release_slot(block);
   ++block.mended;
@@ -111,18 +88,23 @@ void Transfers::finish_placing(Block& block) {
   table_.change(block, Residence::kResident, is_clean ? kClean : 0);
 }
 
-/// Waits for some system calls that another thread makes without the lock.
-void Transfers::await(const Relocating& placing) {
-  if (placing.is_over.load(std::memory_order_acquire)) return;
-  const base::Stopwatch watch(counts_.page_in_stall_seconds);
-  while (!placing.is_over.load(std::memory_order_acquire)) std::this_thread::yield();
+/// Nobody reads into the pages, and they are not under the block.
+void Transfers::release_staging(const Arrival& arrival) noexcept {
+  if (arrival.placing && arrival.placing->error)
+    binding_.cancel_relocation(arrival.placing->pages);
+  else
+    binding_.discard(arrival.pieces);
+  settle_pool();
 }
 
 void Transfers::await_relocations() {
+  const auto await = [&](transfer::Ticket ticket) {
+    while (!queues_->is_done(ticket)) std::this_thread::yield();
+  };
   for (const Block* block : leaving_)
-    while (block->relocated && !queues_->is_done(block->copy)) std::this_thread::yield();
+    if (block->relocated) await(block->copy);
   for (const Arrival& arrival : arriving_)
-    if (arrival.placing) await(*arrival.placing);
+    if (arrival.placing) await(arrival.ticket);
 }
 
 void Transfers::await_copy(transfer::Ticket copy) {
@@ -136,17 +118,8 @@ transfer::Ticket Transfers::newest_copy_from(const std::byte* data, Bytes bytes)
   return passed_on_.newest_copy_from({binding_.offset_of(data), bytes});
 }
 
-bool Transfers::is_here(const Arrival& arrival) const {
-  if (arrival.placing) return arrival.placing->is_over.load(std::memory_order_acquire);
-  return std::ranges::all_of(arrival.tickets, [&](transfer::Ticket ticket) { return queues_->is_done(ticket); });
-}
-
-std::vector<Arrival>::iterator Transfers::find_arrival(const Block& block) {
-  return std::ranges::find(arriving_, &block, &Arrival::block);
-}
-
 Arrival Transfers::take_arrival(Block& block) {
-  const auto found = find_arrival(block);
+  const auto found = std::ranges::find(arriving_, &block, &Arrival::block);
   Arrival arrival = std::move(*found);
   arriving_.erase(found);
   return arrival;

@@ -53,16 +53,11 @@ void Transfers::submit_copy(Block& block) {
   try {
     block.slot = queues_->reserve(block.charged);
     if (pages) {
-      const auto move = [this, pages, op = &t_state] {
-        pages->is_beside = &t_state != op;
-        relocate(*pages);
-        if (pages->error) std::rethrow_exception(pages->error);
-      };
       const std::span<const std::byte> from(pages->pages.to, block.charged.count());
-      block.copy = queues_->submit_page_out_after(move, from, block.slot, Bytes(0));
+      block.copy = queues_->submit(transfer::PageOut{.first = job_of(pages), .from = from, .slot = block.slot});
     } else {
       binding_.begin_page_out(block);
-      block.copy = queues_->submit_page_out({block.data, block.charged.count()}, block.slot, Bytes(0));
+      block.copy = queues_->submit(transfer::PageOut{.from = {block.data, block.charged.count()}, .slot = block.slot});
     }
   } catch (...) {
     release_slot(block);
@@ -87,6 +82,14 @@ void Transfers::make_accessible(Block& block, const Relocating* pages) noexcept 
   if (pages == nullptr) return binding_.cancel_page_out(block);
   if (pages->is_moved()) binding_.relocate(binding_.begin_bind(block, pages->pages.there(), Access::kWrite));
   binding_.cancel_relocation(pages->pages);
+}
+
+std::function<void()> Transfers::job_of(const std::shared_ptr<Relocating>& pages) {
+  return [this, pages, submitter = &t_state] {
+    pages->is_beside = &t_state != submitter;
+    relocate(*pages);
+    if (pages->error) std::rethrow_exception(pages->error);
+  };
 }
 
 void Transfers::relocate(Relocating& pages) noexcept {

@@ -229,7 +229,7 @@ class Pager {
   }
   base::Bytes pinned_now() const;
   void page_in(Block& block, Access access) {
-    if (!block.is_arriving()) transfers_.begin_page_in(block);
+    if (!block.is_arriving()) transfers_.begin_page_in(block, access);
     transfers_.finish_page_in(block, access);
   }
   void bring_in(Block& block, Access access);
@@ -241,9 +241,6 @@ class Pager {
   /// The place for a block that is paged in.
   Wanted place_for(const Block& block, base::Bytes keep_whole = {}) const;
   void advance() noexcept;
-  void finish_page_outs_ahead();
-  bool finish_page_ins_ahead(Lock& lock);
-  bool place_beside(Relocating& placing, Lock& lock);
   bool is_paging_timed() const { return sink() != nullptr || is_followed(); }
   double paging_seconds() const;
   void forget(Block& block) noexcept;

@@ -167,7 +167,7 @@ void Pager::admit_misses(PinSet& pins) {
         if (!gather(pins, wanted.bytes)) throw;
         make_place(wanted);
       }
-      transfers_.begin_page_in(*miss->block);
+      transfers_.begin_page_in(*miss->block, miss->access);
       transfers_.arriving().back().is_needed = true;
     }
     finish_page_ins();

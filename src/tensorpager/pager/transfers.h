@@ -1,13 +1,14 @@
 // Page-outs and page-ins of single blocks, from their submission to their end. A block changes its state when a
 // transfer is submitted; who needs its bytes or its place ends the transfer, one way or the other.
 //
-// Nothing here decides what moves, and nothing takes a lock: all calls are made with the pager's lock held, but
-// `relocate`.
+// Nothing here decides what moves, and nothing takes a lock: all calls are made with the pager's lock held. The system
+// calls that move pages are part of the transfers, made on their threads.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -27,11 +28,10 @@ namespace tensorpager::pager {
 struct Arrival {
   Block* block = nullptr;
   std::vector<arena::Piece> pieces;
-  std::vector<transfer::Ticket> tickets;  // one per piece
-  std::shared_ptr<Relocating> placing;    // once all is read
-  bool may_be_dirty = false;              // from its arrival on: writes are not detected
-  Access access = Access::kRead;          // with which it is put in place
-  bool is_needed = false;                 // by the op that is being admitted
+  Access access = Access::kRead;             // with which it is put in place; kWrite: writes are not detected
+  transfer::Ticket ticket = {};              // of the read, and of the placing if that is a job too
+  std::shared_ptr<Relocating> placing = {};  // of the pages under the block
+  bool is_needed = false;                    // by the op that is being admitted
 };
 
 class Transfers {
@@ -85,7 +85,7 @@ class Transfers {
 
   // --- in
   /// The caller has made room, or a place. If it throws all is as before, but that a block that was leaving is below.
-  void begin_page_in(Block& block, bool may_be_dirty = false);
+  void begin_page_in(Block& block, Access access);
   /// Throws IoError if the block could not be read or put in place: then it is below.
   void finish_page_in(Block& block, Access access);
   /// The block is below, or resident if it is being put in place already.
@@ -93,16 +93,9 @@ class Transfers {
   /// Page-ins in flight, oldest first.
   std::vector<Arrival>& arriving() { return arriving_; }
   const std::vector<Arrival>& arriving() const { return arriving_; }
-  /// Waits for the reads and begins to put the pages in place. Throws IoError if they could not be read: then the block
-  /// is below.
-  std::shared_ptr<Relocating> begin_placing(Block& block, Access access);
-  /// Whether the page-in can be finished without waiting.
-  bool is_here(const Arrival& arrival) const;
   /// A clean block becomes dirty.
   void make_writable(Block& block);
 
-  /// Makes the system calls of a relocation. Takes no lock.
-  void relocate(Relocating& pages) noexcept;
   /// After it no thread relocates anything before the lock is released.
   void await_relocations();
   void release_slot(Block& block);
@@ -119,10 +112,13 @@ class Transfers {
   void release_orphan(Block& orphan) noexcept;
   void count_page_out(const Block& block);
   void remove_leaving(Block& block) noexcept;
-  void release_staging(Arrival& arrival) noexcept;
-  void finish_placing(Block& block);
-  void await(const Relocating& placing);
-  std::vector<Arrival>::iterator find_arrival(const Block& block);
+  /// Makes the system calls of a relocation. Takes no lock.
+  void relocate(Relocating& pages) noexcept;
+  /// The same as part of a transfer.
+  std::function<void()> job_of(const std::shared_ptr<Relocating>& pages);
+  void place(Arrival& arrival);
+  void complete(const Arrival& arrival) noexcept;
+  void release_staging(const Arrival& arrival) noexcept;
   Arrival take_arrival(Block& block);
   /// Where the time of transfers on this thread is counted.
   double& handling_of(double& ops) { return t_state.is_transferring ? counts_.handling_beside_seconds : ops; }

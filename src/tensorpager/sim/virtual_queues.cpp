@@ -5,7 +5,6 @@
 namespace tensorpager::sim {
 
 using base::Bytes;
-using transfer::Slot;
 using transfer::Ticket;
 
 Ticket VirtualQueues::submit(std::size_t direction, Bytes bytes, Nanoseconds ready) {
@@ -18,14 +17,16 @@ Ticket VirtualQueues::submit(std::size_t direction, Bytes bytes, Nanoseconds rea
   return {ends_.size()};
 }
 
-Ticket VirtualQueues::submit_page_out_after(const std::function<void()>& first, std::span<const std::byte> from,
-                                            const Slot&, Bytes) {
-  if (first) first();
-  return submit(kOut, Bytes(from.size()), Nanoseconds(0));
+Ticket VirtualQueues::submit(transfer::PageOut transfer) {
+  if (transfer.first) transfer.first();
+  return submit(kOut, Bytes(transfer.from.size()), Nanoseconds(0));
 }
 
-Ticket VirtualQueues::submit_page_in_after(Ticket page_out, const Slot&, Bytes, std::span<std::byte> to) {
-  return submit(kIn, Bytes(to.size()), end_of(page_out));
+Ticket VirtualQueues::submit(transfer::PageIn transfer) {
+  Bytes bytes;
+  for (const std::span<std::byte> part : transfer.to) bytes += Bytes(part.size());
+  if (transfer.then) transfer.then();
+  return submit(kIn, bytes, end_of(transfer.after));
 }
 
 VirtualQueues::Nanoseconds VirtualQueues::end_of(Ticket ticket) const {

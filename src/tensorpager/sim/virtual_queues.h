@@ -22,10 +22,8 @@ class VirtualQueues final : public transfer::Queues {
     return {.bytes = bytes};
   }
   void release(const transfer::Slot& slot) noexcept override { reserved_ -= slot.bytes; }
-  transfer::Ticket submit_page_out_after(const std::function<void()>& first, std::span<const std::byte> from,
-                                         const transfer::Slot& slot, base::Bytes at) override;
-  transfer::Ticket submit_page_in_after(transfer::Ticket page_out, const transfer::Slot& slot, base::Bytes at,
-                                        std::span<std::byte> to) override;
+  transfer::Ticket submit(transfer::PageOut transfer) override;
+  transfer::Ticket submit(transfer::PageIn transfer) override;
   void wait(transfer::Ticket ticket) override;
   bool may_fail_late() const override { return false; }
   bool is_done(transfer::Ticket ticket) override { return end_of(ticket) <= clock_; }

@@ -12,6 +12,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "tensorpager/base/bytes.h"
 #include "tensorpager/base/link.h"
@@ -28,6 +29,23 @@ struct Ticket {
   friend auto operator<=>(const Ticket&, const Ticket&) = default;
 };
 
+/// Memory to a slot.
+struct PageOut {
+  std::function<void()> first = {};  // whoever copies calls it before; if it throws nothing is copied
+  std::span<const std::byte> from;   // as Tier::write takes it
+  Slot slot;
+  base::Bytes at = {};  // in the slot
+};
+
+/// A slot to memory.
+struct PageIn {
+  Ticket after = {};  // begun only when this page-out is done: of the same bytes, or from the memory that is read into
+  Slot slot;
+  base::Bytes at = {};                   // in the slot
+  std::vector<std::span<std::byte>> to;  // filled one after the other, each as Tier::read takes it
+  std::function<void()> then = {};       // whoever copies calls it once all is read
+};
+
 class Queues {
  public:
   virtual ~Queues() = default;
@@ -36,23 +54,10 @@ class Queues {
   virtual Slot reserve(base::Bytes bytes) = 0;
   virtual void release(const Slot& slot) noexcept = 0;
 
-  /// Writes `from` to the slot, as Tier::write does. Throws IoError if the submission itself fails; the source bytes
-  /// stay valid and the slot stays reserved.
-  Ticket submit_page_out(std::span<const std::byte> from, const Slot& slot, base::Bytes at) {
-    return submit_page_out_after({}, from, slot, at);
-  }
-  /// The same; whoever copies calls `first` before, unless it is null. If that throws nothing is copied, and the
-  /// submission or `wait` throws its exception.
-  virtual Ticket submit_page_out_after(const std::function<void()>& first, std::span<const std::byte> from,
-                                       const Slot& slot, base::Bytes at) = 0;
-
-  /// Reads from the slot, as Tier::read does.
-  Ticket submit_page_in(const Slot& slot, base::Bytes at, std::span<std::byte> to) {
-    return submit_page_in_after({}, slot, at, to);
-  }
-  /// The same, begun only when this page-out is done: of the same bytes, or from the memory that is read into. If that
-  /// failed nothing is read, and `wait` throws its exception.
-  virtual Ticket submit_page_in_after(Ticket page_out, const Slot& slot, base::Bytes at, std::span<std::byte> to) = 0;
+  /// The submission or `wait` throws what `first`, the tier or `then` throws, and what the awaited page-out threw, as
+  /// then nothing is read. After a failed page-out the source bytes are valid, and the slot stays reserved.
+  virtual Ticket submit(PageOut transfer) = 0;
+  virtual Ticket submit(PageIn transfer) = 0;
 
   /// Blocks until the transfer is done. Throws IoError if it failed.
   virtual void wait(Ticket ticket) = 0;

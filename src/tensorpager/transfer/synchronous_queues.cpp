@@ -14,14 +14,17 @@ class SynchronousQueues final : public Queues {
 
   Slot reserve(Bytes bytes) override { return tier_->reserve(bytes); }
   void release(const Slot& slot) noexcept override { tier_->release(slot); }
-  Ticket submit_page_out_after(const std::function<void()>& first, std::span<const std::byte> from, const Slot& slot,
-                               Bytes at) override {
-    if (first) first();
-    tier_->write(from, slot, at);
+  Ticket submit(PageOut transfer) override {
+    if (transfer.first) transfer.first();
+    tier_->write(transfer.from, transfer.slot, transfer.at);
     return {};
   }
-  Ticket submit_page_in_after(Ticket, const Slot& slot, Bytes at, std::span<std::byte> to) override {
-    tier_->read(slot, at, to);
+  Ticket submit(PageIn transfer) override {
+    for (const std::span<std::byte> part : transfer.to) {
+      tier_->read(transfer.slot, transfer.at, part);
+      transfer.at += Bytes(part.size());
+    }
+    if (transfer.then) transfer.then();
     return {};
   }
   void wait(Ticket) override {}

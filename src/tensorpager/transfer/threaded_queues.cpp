@@ -45,17 +45,21 @@ std::string ThreadedQueues::name() const {
   return link_.is_limited() ? tier_->name() + " at " + base::format_link(link_) : tier_->name();
 }
 
-Ticket ThreadedQueues::submit_page_out_after(const std::function<void()>& first, std::span<const std::byte> from,
-                                             const Slot& slot, Bytes at) {
-  return submit(kOut, {.from = from, .slot = slot, .at = at, .first = first});
+std::uint64_t ThreadedQueues::Job::after() const {
+  const PageIn* const in = std::get_if<PageIn>(&transfer);
+  return in != nullptr ? in->after.number : 0;
 }
 
-Ticket ThreadedQueues::submit_page_in_after(Ticket page_out, const Slot& slot, Bytes at, std::span<std::byte> to) {
-  return submit(kIn, {.to = to, .slot = slot, .at = at, .after = page_out.number});
+Bytes ThreadedQueues::Job::bytes() const {
+  if (const PageOut* const out = std::get_if<PageOut>(&transfer)) return Bytes(out->from.size());
+  Bytes sum;
+  for (const std::span<std::byte> part : std::get<PageIn>(transfer).to) sum += Bytes(part.size());
+  return sum;
 }
 
-Ticket ThreadedQueues::submit(std::size_t direction, Job job) {
+Ticket ThreadedQueues::submit(Job job) {
   start();
+  const std::size_t direction = job.direction();
   job.ticket = ticket_of(submitted_[direction] + 1, direction);
   job.submitted = Clock::now();
   const Ticket ticket{job.ticket};
@@ -101,24 +105,24 @@ void ThreadedQueues::work(Shared& shared, std::size_t direction) {
 }
 
 bool ThreadedQueues::Shared::may_begin(std::size_t direction) const {
-  return !queue[direction].empty() && !busy[direction] && done[kOut] >= queue[direction].front().after;
+  return !queue[direction].empty() && !busy[direction] && done[kOut] >= queue[direction].front().after();
 }
 
 /// The first of the queue, which may begin.
 void ThreadedQueues::run_first(Shared& shared, std::size_t direction, std::unique_lock<std::mutex>& lock) {
   const Job job = shared.queue[direction].front();
   std::exception_ptr failure;
-  if (const auto awaited = shared.failures.find(job.after); awaited != shared.failures.end()) {
+  if (const auto awaited = shared.failures.find(job.after()); awaited != shared.failures.end()) {
     failure = awaited->second;
   } else if (!job.cancelled) {
     shared.busy[direction] = true;
     lock.unlock();
     const Clock::time_point begin = Clock::now();
     Clock::time_point& free_from = shared.link_free_from[direction];
-    const Bytes bytes(job.from.size() + job.to.size());
+    const Bytes bytes = job.bytes();
     free_from = std::max(free_from, begin) + time_of(bytes, direction == kOut ? link_.out : link_.in);
     try {
-      transfer(direction, job);
+      std::visit([this](const auto& one) { transfer(one); }, job.transfer);
     } catch (...) {
       failure = std::current_exception();
     }
@@ -126,7 +130,7 @@ void ThreadedQueues::run_first(Shared& shared, std::size_t direction, std::uniqu
     lock.lock();
     shared.busy[direction] = false;
     // From when it could have begun: the wake-up of its thread is part of it.
-    const Clock::time_point from = job.after != 0 ? begin : std::max(job.submitted, shared.idle_from[direction]);
+    const Clock::time_point from = job.after() != 0 ? begin : std::max(job.submitted, shared.idle_from[direction]);
     const Clock::time_point end = shared.idle_from[direction] = Clock::now();
     shared.times[direction].add(bytes, std::chrono::duration<double>(end - std::min(from, begin)).count());
   }
@@ -138,12 +142,18 @@ void ThreadedQueues::run_first(Shared& shared, std::size_t direction, std::uniqu
     if (shared.may_begin(i)) shared.has_work[i].notify_one();
 }
 
-void ThreadedQueues::transfer(std::size_t direction, const Job& job) {
-  if (job.first) job.first();
-  if (direction == kOut)
-    tier_->write(job.from, job.slot, job.at);
-  else
-    tier_->read(job.slot, job.at, job.to);
+void ThreadedQueues::transfer(const PageOut& transfer) {
+  if (transfer.first) transfer.first();
+  tier_->write(transfer.from, transfer.slot, transfer.at);
+}
+
+void ThreadedQueues::transfer(const PageIn& transfer) {
+  Bytes at = transfer.at;
+  for (const std::span<std::byte> part : transfer.to) {
+    tier_->read(transfer.slot, at, part);
+    at += Bytes(part.size());
+  }
+  if (transfer.then) transfer.then();
 }
 
 void ThreadedQueues::wait(Ticket ticket) {

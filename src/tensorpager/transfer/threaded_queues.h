@@ -13,6 +13,8 @@
 #include <memory>
 #include <mutex>
 #include <thread>
+#include <utility>
+#include <variant>
 
 #include "tensorpager/transfer/queues.h"
 #include "tensorpager/transfer/transfer_times.h"
@@ -29,9 +31,8 @@ class ThreadedQueues final : public Queues {
 
   Slot reserve(base::Bytes bytes) override { return tier_->reserve(bytes); }
   void release(const Slot& slot) noexcept override { tier_->release(slot); }
-  Ticket submit_page_out_after(const std::function<void()>& first, std::span<const std::byte> from, const Slot& slot,
-                               base::Bytes at) override;
-  Ticket submit_page_in_after(Ticket page_out, const Slot& slot, base::Bytes at, std::span<std::byte> to) override;
+  Ticket submit(PageOut transfer) override { return submit(Job{.transfer = std::move(transfer)}); }
+  Ticket submit(PageIn transfer) override { return submit(Job{.transfer = std::move(transfer)}); }
   void wait(Ticket ticket) override;
   bool may_fail_late() const override { return tier_->may_fail_late(); }
   bool is_done(Ticket ticket) override;
@@ -45,15 +46,14 @@ class ThreadedQueues final : public Queues {
 
  private:
   struct Job {
+    std::variant<PageOut, PageIn> transfer;
     std::uint64_t ticket = 0;
-    std::span<const std::byte> from = {};
-    std::span<std::byte> to = {};
-    Slot slot = {};
-    base::Bytes at = {};
-    std::uint64_t after = 0;           // ticket of a page-out; 0: none
-    std::function<void()> first = {};  // null: nothing
     bool cancelled = false;
     std::chrono::steady_clock::time_point submitted = {};
+
+    std::size_t direction() const { return transfer.index(); }
+    std::uint64_t after() const;  // ticket of a page-out; 0: none
+    base::Bytes bytes() const;
   };
   /// Everything that threads share. In a forked child a new one takes its place: the old one's mutex and threads belong
   /// to the parent.
@@ -74,11 +74,12 @@ class ThreadedQueues final : public Queues {
     bool may_begin(std::size_t direction) const;
   };
 
-  Ticket submit(std::size_t direction, Job job);
+  Ticket submit(Job job);
   void start();
   void work(Shared& shared, std::size_t direction);
   void run_first(Shared& shared, std::size_t direction, std::unique_lock<std::mutex>& lock);
-  void transfer(std::size_t direction, const Job& job);
+  void transfer(const PageOut& transfer);
+  void transfer(const PageIn& transfer);
 
   std::unique_ptr<Tier> tier_;
   base::LinkRates link_;
