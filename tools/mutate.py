@@ -163,7 +163,7 @@ MUTATIONS = [
     Mutation(
         "queued-page-in-does-not-wait-for-its-page-out",
         "transfer/threaded_queues.cpp",
-        " && !busy[direction] && done[kOut] >= queue[direction].front().after;",
+        " && !busy[direction] && done[kOut] >= queue[direction].front().after();",
         " && !busy[direction];",
         "transfer",
     ),
