@@ -8,13 +8,10 @@ namespace tensorpager::follow {
 using trace::index;
 
 PlanCursor::PlanCursor(std::shared_ptr<const follow::Agenda> agenda)
-    : agenda_(std::move(agenda)),
-      blocks_(agenda_->storages()),
-      done_by_need_(agenda_->ops() + 1),
-      places_(agenda_->ops()) {}
+    : agenda_(std::move(agenda)), blocks_(agenda_->storages()), page_outs_(agenda_->ops()), places_(agenda_->ops()) {}
 
 void PlanCursor::begin_here() {
-  forget_until(forgotten_ + page_outs_.size());
+  page_outs_.forget_all();
   windows_ = followed_ = resized_ = misses_ = 0;
   is_elsewhere_ = true;
   is_whole_ = false;
@@ -68,8 +65,8 @@ void PlanCursor::begin_rows(std::vector<Action>& actions, std::optional<std::uin
     const Row& row = agenda_->row(i);
     const bool pages_in = row.fill == Fill::kPageIn;
     // Once compute has waited for the page-in it knows that what the queue waited for is done.
-    if (row.wait != 0 && pages_in) queue_until(count_until(row.wait), actions);
-    if (row.wait != 0 && !pages_in) await(row.wait, actions);
+    if (row.wait != 0 && pages_in) page_outs_.await_queued(row.wait, actions);
+    if (row.wait != 0 && !pages_in) page_outs_.await(row.wait, actions);
     if (!pages_in) continue;
     const bool is_over = skipping_to && row.begin < *skipping_to && row.end <= *skipping_to;
     Block* block = blocks_[index(row.storage)];
@@ -77,37 +74,8 @@ void PlanCursor::begin_rows(std::vector<Action>& actions, std::optional<std::uin
     if (block == nullptr || is_over) continue;
     actions.push_back(
         {.kind = Action::Kind::kPageIn, .block = block, .offset = row.offset, .may_be_dirty = may_be_dirty});
-    done_by_need_[row.need] = queued_;
+    page_outs_.note_page_in(row.need);
   }
-}
-
-/// Awaits the newest page-out with this ticket and all that are older.
-void PlanCursor::await(std::uint32_t ticket, std::vector<Action>& actions) {
-  const std::uint64_t until = count_until(ticket);
-  for (std::uint64_t i = forgotten_; i < until; ++i) {
-    const PageOut& page_out = page_outs_[i - forgotten_];
-    const auto kind = i < queued_ ? Action::Kind::kAwaitCopy : Action::Kind::kAwait;
-    if (page_out.block != nullptr)
-      actions.push_back({.kind = kind, .block = page_out.block, .number = page_out.number});
-  }
-  forget_until(until);
-}
-
-std::uint64_t PlanCursor::count_until(std::uint32_t ticket) const {
-  const auto newest = std::find_if(page_outs_.rbegin(), page_outs_.rend(),
-                                   [&](const PageOut& page_out) { return agenda_->ticket(page_out.row) == ticket; });
-  return newest == page_outs_.rend() ? 0 : forgotten_ + static_cast<std::uint64_t>(page_outs_.rend() - newest);
-}
-
-void PlanCursor::queue_until(std::uint64_t count, std::vector<Action>& actions) {
-  for (; queued_ < count; ++queued_)
-    if (const PageOut& page_out = page_outs_[queued_ - forgotten_]; page_out.block != nullptr)
-      actions.push_back({.kind = Action::Kind::kAwaitQueued, .block = page_out.block, .number = page_out.number});
-}
-
-void PlanCursor::forget_until(std::uint64_t count) {
-  for (; forgotten_ < count; ++forgotten_) page_outs_.pop_front();
-  queued_ = std::max(queued_, forgotten_);
 }
 
 void PlanCursor::end_op(std::vector<Action>& actions) {
@@ -122,7 +90,7 @@ void PlanCursor::end_op(std::vector<Action>& actions) {
   if (!are_births_as_expected) note_disturbed();
   if (is_resized_ || !are_births_as_expected) ++resized_;
   born_.clear();
-  forget_until(done_by_need_[position_]);
+  page_outs_.note_needed(position_);
   end_rows(actions);
 }
 
@@ -142,7 +110,7 @@ void PlanCursor::leave(std::vector<Action>& actions) {
   in_op_ = false;
   is_whole_ = false;
   is_elsewhere_ = true;
-  await_all_queued(actions);
+  page_outs_.await_all_queued(actions);
   lost_.clear();
   missed_.reset();
   misses_in_a_row_ = 0;
@@ -169,21 +137,16 @@ void PlanCursor::end_rows(std::vector<Action>& actions) {
     const bool is_awaited = row.leave == Leave::kPageOut;
     if (block != nullptr && block->is_exported()) note_disturbed();  // it stays
     if (block != nullptr) actions.push_back({is_awaited ? Action::Kind::kPageOut : Action::Kind::kDrop, block});
-    if (is_awaited) page_outs_.push_back({i, windows_, block, block != nullptr ? block->number : 0});
+    if (is_awaited) page_outs_.add({i, agenda_->ticket(i), windows_, block, block != nullptr ? block->number : 0});
   }
   if (position_ < agenda_->ops()) return;
   for (const std::uint32_t i : agenda_->arriving_at_end())
     if (Block* block = blocks_[index(agenda_->row(i).storage)]) actions.push_back({Action::Kind::kNeed, block});
-  forget_until(done_by_need_.back());
+  page_outs_.note_needed(agenda_->ops());
   position_ = 0;
   ++windows_;
   if (is_whole_) followed_window_ = agenda_->ops();
-  std::erase_if(not_under_way_, [&](const NotUnderWay& one) { return one.until <= ops_so_far(); });
-  // Each is awaited within a window, unless ops were left out.
-  while (!page_outs_.empty() && page_outs_.front().window + 2 < windows_) {
-    queue_until(forgotten_ + 1, actions);
-    forget_until(forgotten_ + 1);
-  }
+  page_outs_.begin_window(windows_, ops_so_far(), actions);
 }
 
 void PlanCursor::created(Block& block) {

@@ -26,6 +26,7 @@
 #include <unordered_map>
 
 #include "tensorpager/follow/agenda.h"
+#include "tensorpager/follow/page_out_queue.h"
 #include "tensorpager/pager/action_source.h"
 
 namespace tensorpager::follow {
@@ -54,10 +55,10 @@ class PlanCursor final : public ActionSource {
   base::Bytes planned_space() const override { return agenda_->plan().top(); }
   std::optional<std::uint64_t> next_use(const Block& block) const override;
   std::optional<base::Bytes> planned_at_begin() const override {
-    return in_op_ ? less_not_under_way(agenda_->planned_at_begin(position_)) : std::nullopt;
+    return in_op_ ? less_not_submitted(agenda_->planned_at_begin(position_)) : std::nullopt;
   }
   std::optional<base::Bytes> planned_at_end() const override {
-    return in_op_ && !is_another() ? less_not_under_way(agenda_->planned_at_end(position_)) : std::nullopt;
+    return in_op_ && !is_another() ? less_not_submitted(agenda_->planned_at_end(position_)) : std::nullopt;
   }
   std::uint32_t followed_window() const override { return followed_window_; }
   std::uint64_t followed_ops() const override { return followed_; }
@@ -84,13 +85,6 @@ class PlanCursor final : public ActionSource {
   std::uint64_t windows() const { return windows_; }    // that ended
 
  private:
-  struct PageOut {
-    std::uint32_t row;
-    std::uint64_t window;
-    Block* block;  // null: it was never there; may be dead
-    std::uint64_t number;
-  };
-
   std::optional<std::uint32_t> find_further_on(const base::OpSignature& op,
                                                const std::optional<base::OpSignature>& silent) const;
   std::optional<std::uint32_t> find_by_arguments(const base::OpSignature& op, std::span<Block* const> touched) const;
@@ -105,8 +99,7 @@ class PlanCursor final : public ActionSource {
   void bring_about(std::vector<Action>& actions, bool elsewhere);
   void put_below(Block& block, std::vector<Action>& actions);
   const plan::Row* row_now(plan::StorageId storage) const;
-  void await_all_queued(std::vector<Action>& actions);
-  std::optional<base::Bytes> less_not_under_way(std::optional<base::Bytes> planned) const;
+  std::optional<base::Bytes> less_not_submitted(std::optional<base::Bytes> planned) const;
   std::uint64_t ops_so_far() const { return windows_ * agenda_->ops() + position_; }
   std::optional<plan::StorageId> next_birth(base::Bytes size);
   std::optional<std::uint64_t> place_of_temporary(base::Bytes charged);
@@ -114,11 +107,6 @@ class PlanCursor final : public ActionSource {
   std::optional<std::uint64_t> gap_between_rows(base::Bytes charged) const;
   /// The row of what the op under way makes; null if there is none.
   const plan::Row* born_row(plan::StorageId storage) const;
-  void await(std::uint32_t ticket, std::vector<Action>& actions);
-  /// How many page-outs there have been up to the newest with this ticket; 0 if it is known to be done.
-  std::uint64_t count_until(std::uint32_t ticket) const;
-  void queue_until(std::uint64_t count, std::vector<Action>& actions);
-  void forget_until(std::uint64_t count);
   void end_rows(std::vector<Action>& actions);
   bool match_births(std::uint32_t op);
   void match_arguments(std::span<Block* const> touched);
@@ -137,11 +125,7 @@ class PlanCursor final : public ActionSource {
   std::shared_ptr<const follow::Agenda> agenda_;
   std::vector<Block*> blocks_;  // by storage; null if unknown
   std::unordered_map<const Block*, plan::StorageId> storages_;
-  std::deque<PageOut> page_outs_;  // which compute does not know to be done, oldest first
-  std::uint64_t forgotten_ = 0;    // page-outs before those
-  std::uint64_t queued_ = 0;       // how many of all, forgotten ones too, the queue of page-ins awaits
-  /// By need: how many are done once compute has waited for the page-ins needed there.
-  std::vector<std::uint64_t> done_by_need_;
+  PageOutQueue page_outs_;
   struct Birth {
     Block* block;
     std::uint32_t place;  // among all that the op made
@@ -167,13 +151,6 @@ class PlanCursor final : public ActionSource {
   std::optional<std::uint32_t> likely_;
   bool is_in_likely_ = false;                // it is under way
   std::optional<base::OpSignature> silent_;  // an op that may not be the plan's: it has made nothing so far
-  /// A page-out that the plan has in flight and that was not submitted, as its op was not the plan's. `until`: by
-  /// `ops_so_far`.
-  struct NotUnderWay {
-    base::Bytes bytes;
-    std::uint64_t until;
-  };
-  std::vector<NotUnderWay> not_under_way_;
   std::uint32_t position_ = 0;
   std::uint64_t windows_ = 0;
   std::uint64_t followed_ = 0;

@@ -66,7 +66,7 @@ std::optional<std::uint64_t> PlanCursor::gap_between_rows(base::Bytes charged) c
   const auto take = [&](const Row& row) { taken.emplace_back(row.offset, row.offset + row.bytes.count()); };
   for (const Row& row : agenda_->plan().rows)
     if (row.begin <= position_ && position_ < row.end) take(row);
-  for (const PageOut& page_out : page_outs_) take(agenda_->row(page_out.row));
+  for (const PageOutQueue::PageOut& page_out : page_outs_.in_flight()) take(agenda_->row(page_out.row));
   for (const Temporary& one : temporaries_) taken.emplace_back(one.begin, one.end);
   std::ranges::sort(taken);
   std::uint64_t begin = 0;

@@ -12,10 +12,11 @@ using base::Bytes;
 /// The page-outs that the plan has in flight here were not submitted, or were those of another part of it.
 void PlanCursor::begin_elsewhere(std::vector<Action>& actions) {
   is_elsewhere_ = is_disturbed_ = false;
-  await_all_queued(actions);
-  not_under_way_.clear();
+  page_outs_.await_all_queued(actions);
+  std::vector<PageOutQueue::NotSubmitted> not_submitted;
   for (const Agenda::PageOut& one : agenda_->under_way(position_))
-    not_under_way_.push_back({one.bytes, ops_so_far() - position_ + one.until});
+    not_submitted.push_back({one.bytes, ops_so_far() - position_ + one.until});
+  page_outs_.set_not_submitted(std::move(not_submitted));
   bring_about(actions, true);
 }
 
@@ -67,18 +68,9 @@ void PlanCursor::put_below(Block& block, std::vector<Action>& actions) {
   page_out_for_good(block, actions);
 }
 
-void PlanCursor::await_all_queued(std::vector<Action>& actions) {
-  const std::uint64_t count = forgotten_ + page_outs_.size();
-  queue_until(count, actions);
-  forget_until(count);
-}
-
-std::optional<Bytes> PlanCursor::less_not_under_way(std::optional<Bytes> planned) const {
+std::optional<Bytes> PlanCursor::less_not_submitted(std::optional<Bytes> planned) const {
   if (!planned) return planned;
-  Bytes bytes = *planned;
-  for (const NotUnderWay& one : not_under_way_)
-    if (ops_so_far() < one.until) bytes -= one.bytes;
-  return bytes;
+  return *planned - page_outs_.not_submitted(ops_so_far());
 }
 
 }  // namespace tensorpager::follow
