@@ -5,10 +5,8 @@
 
 namespace tensorpager::follow {
 
-using trace::index;
-
 PlanCursor::PlanCursor(std::shared_ptr<const follow::Agenda> agenda)
-    : agenda_(std::move(agenda)), blocks_(agenda_->storages()), page_outs_(agenda_->ops()), places_(agenda_->ops()) {}
+    : agenda_(std::move(agenda)), storages_(*agenda_), page_outs_(agenda_->ops()), places_(agenda_->ops()) {}
 
 void PlanCursor::begin_here() {
   page_outs_.forget_all();
@@ -19,9 +17,9 @@ void PlanCursor::begin_here() {
 
 bool PlanCursor::begin_op(const OpSignature& op, std::span<Block* const> touched, std::vector<Action>& actions) {
   take_over(actions);
+  storages_.begin_op();
   note_recent(op);
   placed_.clear();
-  replaced_.clear();
   temporaries_.clear();
   in_op_ = is_in_likely_ = is_resized_ = false;
   made_ = 0;
@@ -46,9 +44,7 @@ bool PlanCursor::begin_op(const OpSignature& op, std::span<Block* const> touched
   is_resized_ = op.sizes != agenda_->signature(position_).sizes;
   if (is_resized_) is_whole_ = false;
   forget_likely();
-  match_arguments(touched);
-  if (op == agenda_->signature(position_)) replace_arguments(touched, actions);
-  if (is_whole_ && uses_others(touched)) note_disturbed();
+  match_arguments(op, touched, actions);
   is_provisional_ = !touches;
   in_op_ = true;
   if (touches) missed_.reset();
@@ -69,7 +65,7 @@ void PlanCursor::begin_rows(std::vector<Action>& actions, std::optional<std::uin
     if (row.wait != 0 && !pages_in) page_outs_.await(row.wait, actions);
     if (!pages_in) continue;
     const bool is_over = skipping_to && row.begin < *skipping_to && row.end <= *skipping_to;
-    Block* block = blocks_[index(row.storage)];
+    Block* block = storages_.block_of(row.storage);
     const bool may_be_dirty = row.leave == Leave::kPageOut || row.leave == Leave::kDies;
     if (block == nullptr || is_over) continue;
     actions.push_back(
@@ -102,7 +98,7 @@ void PlanCursor::enter(std::uint32_t op, const PlanCursor& from) {
     for (std::size_t k = 0; k < std::min(births.size(), others.size()); ++k)
       if (Block* block = from.block_of(others[k].storage)) bind(births[k].storage, *block);
   }
-  if (&from != this) adopt_entries(from);
+  if (&from != this) storages_.adopt_entries(from.storages_);
 }
 
 void PlanCursor::leave(std::vector<Action>& actions) {
@@ -111,7 +107,7 @@ void PlanCursor::leave(std::vector<Action>& actions) {
   is_whole_ = false;
   is_elsewhere_ = true;
   page_outs_.await_all_queued(actions);
-  lost_.clear();
+  storages_.begin_op();
   missed_.reset();
   misses_in_a_row_ = 0;
   silent_.reset();
@@ -133,7 +129,7 @@ void PlanCursor::end_rows(std::vector<Action>& actions) {
   for (const std::uint32_t i : agenda_->leaving(position_)) {
     const Row& row = agenda_->row(i);
     if (row.leave != Leave::kPageOut && row.leave != Leave::kDrop) continue;
-    Block* block = blocks_[index(row.storage)];
+    Block* block = storages_.block_of(row.storage);
     const bool is_awaited = row.leave == Leave::kPageOut;
     if (block != nullptr && block->is_exported()) note_disturbed();  // it stays
     if (block != nullptr) actions.push_back({is_awaited ? Action::Kind::kPageOut : Action::Kind::kDrop, block});
@@ -141,7 +137,7 @@ void PlanCursor::end_rows(std::vector<Action>& actions) {
   }
   if (position_ < agenda_->ops()) return;
   for (const std::uint32_t i : agenda_->arriving_at_end())
-    if (Block* block = blocks_[index(agenda_->row(i).storage)]) actions.push_back({Action::Kind::kNeed, block});
+    if (Block* block = storages_.block_of(agenda_->row(i).storage)) actions.push_back({Action::Kind::kNeed, block});
   page_outs_.note_needed(agenda_->ops());
   position_ = 0;
   ++windows_;
@@ -160,19 +156,15 @@ void PlanCursor::created(Block& block) {
 void PlanCursor::died(Block& block) noexcept {
   std::erase_if(born_, [&](const Birth& one) { return one.block == &block; });
   std::erase_if(temporaries_, [&](const Temporary& one) { return one.block == &block; });
-  const auto known = storages_.find(&block);
-  if (known == storages_.end()) return;
-  blocks_[index(known->second)] = nullptr;
-  if (agenda_->is_entry(known->second)) lost_.push_back(known->second);
-  storages_.erase(known);
+  storages_.died(block);
 }
 
 std::optional<std::uint64_t> PlanCursor::next_use(const Block& block) const {
-  const auto known = storages_.find(&block);
-  if (known == storages_.end()) return std::nullopt;
+  const auto storage = storages_.storage_of(block);
+  if (!storage) return std::nullopt;
   // If no op is under way, the expected one may be the next use.
   const std::uint32_t last = in_op_ ? position_ : (position_ == 0 ? agenda_->ops() : position_) - 1;
-  return agenda_->next_use(known->second, last);
+  return agenda_->next_use(*storage, last);
 }
 
 }  // namespace tensorpager::follow

@@ -27,6 +27,7 @@
 
 #include "tensorpager/follow/agenda.h"
 #include "tensorpager/follow/page_out_queue.h"
+#include "tensorpager/follow/storage_map.h"
 #include "tensorpager/pager/action_source.h"
 
 namespace tensorpager::follow {
@@ -36,13 +37,13 @@ class PlanCursor final : public ActionSource {
   explicit PlanCursor(std::shared_ptr<const follow::Agenda> agenda);
 
   /// Binds a storage that is alive between windows to this block. Before the first op, or with the pager's lock held.
-  void bind(plan::StorageId storage, Block& block);
+  void bind(plan::StorageId storage, Block& block) { storages_.bind(storage, block); }
   /// Sets the places of the op's births among all that it makes, temporaries too; else they are known once it has run.
   void expect_made(std::uint32_t op, std::vector<std::uint32_t> places);
   /// What was reported so far is history: nothing of it is counted, and no transfer is in flight.
   void begin_here();
-  Block* block_of(plan::StorageId storage) const { return blocks_[trace::index(storage)]; }
-  bool knows(const Block& block) const { return storages_.contains(&block); }
+  Block* block_of(plan::StorageId storage) const { return storages_.block_of(storage); }
+  bool knows(const Block& block) const { return storages_.knows(block); }
   bool is_in_op() const { return in_op_; }  // whether the op under way is the plan's
 
   bool begin_op(const base::OpSignature& op, std::span<Block* const> touched, std::vector<Action>& actions) override;
@@ -80,7 +81,7 @@ class PlanCursor final : public ActionSource {
     is_disturbed_ = true;
   }
   /// Blocks that were storages of the plan until the last reported op, and no longer are.
-  const std::vector<Block*>& replaced() const { return replaced_; }
+  const std::vector<Block*>& replaced() const { return storages_.replaced(); }
   std::uint32_t position() const { return position_; }  // the op that is expected, or under way
   std::uint64_t windows() const { return windows_; }    // that ended
 
@@ -98,7 +99,6 @@ class PlanCursor final : public ActionSource {
   void begin_elsewhere(std::vector<Action>& actions);
   void bring_about(std::vector<Action>& actions, bool elsewhere);
   void put_below(Block& block, std::vector<Action>& actions);
-  const plan::Row* row_now(plan::StorageId storage) const;
   std::optional<base::Bytes> less_not_submitted(std::optional<base::Bytes> planned) const;
   std::uint64_t ops_so_far() const { return windows_ * agenda_->ops() + position_; }
   std::optional<plan::StorageId> next_birth(base::Bytes size);
@@ -109,13 +109,8 @@ class PlanCursor final : public ActionSource {
   const plan::Row* born_row(plan::StorageId storage) const;
   void end_rows(std::vector<Action>& actions);
   bool match_births(std::uint32_t op);
-  void match_arguments(std::span<Block* const> touched);
-  void replace_arguments(std::span<Block* const> touched, std::vector<Action>& actions);
-  bool uses_others(std::span<Block* const> touched) const;
-  void adopt_entries(const PlanCursor& from);
-  void adopt_entry(plan::StorageId id, const PlanCursor& from, bool by_identity);
+  void match_arguments(const base::OpSignature& op, std::span<Block* const> touched, std::vector<Action>& actions);
   void take_over(std::vector<Action>& actions);
-  std::optional<plan::StorageId> continued_by(plan::StorageId ending, std::uint32_t last) const;
   bool made_nothing() const;
   /// The op under way, which was taken for the plan's.
   bool is_another() const { return is_provisional_ && made_nothing(); }
@@ -123,8 +118,7 @@ class PlanCursor final : public ActionSource {
   void forget_likely();
 
   std::shared_ptr<const follow::Agenda> agenda_;
-  std::vector<Block*> blocks_;  // by storage; null if unknown
-  std::unordered_map<const Block*, plan::StorageId> storages_;
+  StorageMap storages_;
   PageOutQueue page_outs_;
   struct Birth {
     Block* block;
@@ -143,8 +137,6 @@ class PlanCursor final : public ActionSource {
     std::uint64_t begin, end;
   };
   std::vector<Temporary> temporaries_;       // by begin
-  std::vector<Block*> replaced_;             // by others, when the op began
-  std::vector<plan::StorageId> lost_;        // since the last op began: their blocks died, the trace has them alive
   std::optional<base::OpSignature> missed_;  // the op before, if it was not expected
   std::deque<base::OpSignature> recent_;     // the last ops that touched something, newest first
   /// The plan's op that the missed one probably was, by what it touched. If the next op agrees, what it made is known.

@@ -6,8 +6,6 @@
 
 namespace tensorpager::follow {
 
-using trace::index;
-
 namespace {
 
 /// Ops that may be left out at one time; a program that leaves out more is found again at the window's begin.
@@ -90,9 +88,9 @@ std::optional<std::uint32_t> PlanCursor::find_by_names() const {
 /// there is none.
 std::optional<std::uint32_t> PlanCursor::find_by_arguments(const OpSignature& op,
                                                            std::span<Block* const> touched) const {
-  const auto is_known = [&](StorageId id) { return blocks_[index(id)] != nullptr; };
+  const auto is_known = [&](StorageId id) { return storages_.block_of(id) != nullptr; };
   const auto may_be_touched = [&](StorageId id) {
-    return !is_known(id) || std::ranges::find(touched, blocks_[index(id)]) != touched.end();
+    return !is_known(id) || std::ranges::find(touched, storages_.block_of(id)) != touched.end();
   };
   const std::uint32_t end = std::min(agenda_->ops(), position_ + kFurthest);
   for (std::uint32_t at = position_ + 1; at < end; ++at) {

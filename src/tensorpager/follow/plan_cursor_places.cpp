@@ -92,13 +92,9 @@ void PlanCursor::places_of_births(std::vector<PlannedPlace>& places) const {
 }
 
 std::optional<std::uint64_t> PlanCursor::place_of(const Block& block) const {
-  const auto known = storages_.find(&block);
-  if (known == storages_.end()) return std::nullopt;
-  for (const std::uint32_t i : agenda_->rows_of(known->second)) {
-    const Row& row = agenda_->row(i);
-    if (row.begin <= position_ && position_ < row.end && row.bytes >= block.charged) return row.offset;
-  }
-  return std::nullopt;
+  const auto storage = storages_.storage_of(block);
+  const Row* const row = storage ? agenda_->row_at(*storage, position_) : nullptr;
+  return row != nullptr && row->bytes >= block.charged ? std::optional(row->offset) : std::nullopt;
 }
 
 }  // namespace tensorpager::follow

@@ -26,10 +26,10 @@ void PlanCursor::begin_elsewhere(std::vector<Action>& actions) {
 /// others; as many as can go to their own places without evicting another, which would come back, do.
 void PlanCursor::bring_about(std::vector<Action>& actions, bool elsewhere) {
   std::vector<std::pair<Block*, const Row*>> to_come;
-  for (std::uint32_t i = 0; i < blocks_.size(); ++i) {
-    Block* const block = blocks_[i];
+  for (std::uint32_t i = 0; i < agenda_->storages(); ++i) {
+    Block* const block = storages_.block_of(StorageId{i});
     if (block == nullptr) continue;
-    const Row* const row = row_now(StorageId{i});
+    const Row* const row = agenda_->row_at(StorageId{i}, position_);
     if (row == nullptr && (elsewhere || (block->is_charged() && !block->leaving)))
       put_below(*block, actions);
     else if (row != nullptr && (row->begin < position_ || row->fill == Fill::kBoundary) &&
@@ -51,15 +51,6 @@ void PlanCursor::bring_about(std::vector<Action>& actions, bool elsewhere) {
     actions.push_back(
         {.kind = Action::Kind::kPageIn, .block = block, .offset = row->offset, .may_be_dirty = may_be_dirty});
   }
-}
-
-/// The row that the storage is in; null if it is paged out, or does not exist.
-const Row* PlanCursor::row_now(StorageId storage) const {
-  for (const std::uint32_t i : agenda_->rows_of(storage)) {
-    const Row& row = agenda_->row(i);
-    if (row.begin <= position_ && position_ < row.end) return &row;
-  }
-  return nullptr;
 }
 
 /// Pages out a block that the plan has nowhere now; no earlier request for it holds any more.
