@@ -14,7 +14,7 @@ namespace tensorpager::follow {
 using trace::index;
 
 Agenda::Agenda(const trace::Trace& trace, Plan plan, std::vector<OpSignature> signatures)
-    : plan_(std::move(plan)), liveness_(trace), signatures_(std::move(signatures)) {
+    : plan_(std::move(plan)), liveness_(trace), signatures_(std::move(signatures)), resident_rows_(plan_) {
   if (plan_.ops != trace.ops.size())
     throw base::InvalidArgument("the plan is for " + std::to_string(plan_.ops) + " ops and the trace has " +
                                 std::to_string(trace.ops.size()));
@@ -80,6 +80,12 @@ std::span<const StorageId> Agenda::entries_of(std::uint64_t identity) const {
 const Row* Agenda::row_at(StorageId id, std::uint32_t op) const {
   for (const std::uint32_t i : rows_of_[index(id)])
     if (row(i).begin <= op && op < row(i).end) return &row(i);
+  return nullptr;
+}
+
+const Row* Agenda::born_row(StorageId id, std::uint32_t op) const {
+  for (const std::uint32_t i : beginning(op))
+    if (row(i).fill == Fill::kBorn && row(i).storage == id) return &row(i);
   return nullptr;
 }
 

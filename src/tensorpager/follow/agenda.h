@@ -10,6 +10,7 @@
 #include "tensorpager/base/bytes.h"
 #include "tensorpager/base/op_signature.h"
 #include "tensorpager/follow/names.h"
+#include "tensorpager/follow/resident_rows.h"
 #include "tensorpager/plan/liveness.h"
 #include "tensorpager/plan/plan.h"
 #include "tensorpager/trace/record.h"
@@ -57,6 +58,10 @@ class Agenda {
   std::span<const std::uint32_t> leaving(std::uint32_t op) const { return part(leaving_, leaving_begins_, op); }
   /// The row that the storage is in while the op runs; null if it is paged out, or does not exist.
   const Row* row_at(StorageId id, std::uint32_t op) const;
+  /// The row of what the op makes, which may be kTemporary; null if there is none.
+  const Row* born_row(StorageId id, std::uint32_t op) const;
+  bool makes_something(std::uint32_t op) const { return !births(op).empty() || born_row(kTemporary, op) != nullptr; }
+  const ResidentRows& resident_rows() const { return resident_rows_; }
   /// Page-ins that only the next window needs.
   std::span<const std::uint32_t> arriving_at_end() const { return arriving_at_end_; }
   /// The ticket of a row's page-out, from 1; 0 if the row has none.
@@ -103,6 +108,7 @@ class Agenda {
   std::vector<std::uint32_t> beginning_, beginning_begins_;
   std::vector<std::uint32_t> leaving_, leaving_begins_;
   std::vector<std::vector<std::uint32_t>> rows_of_;  // by storage
+  ResidentRows resident_rows_;
   std::vector<std::uint32_t> arriving_at_end_;
   std::vector<std::uint32_t> tickets_;
   std::vector<base::Bytes> born_;         // by op, charged: all that it makes

@@ -6,7 +6,11 @@
 namespace tensorpager::follow {
 
 PlanCursor::PlanCursor(std::shared_ptr<const follow::Agenda> agenda)
-    : agenda_(std::move(agenda)), storages_(*agenda_), page_outs_(agenda_->ops()), places_(agenda_->ops()) {}
+    : agenda_(std::move(agenda)),
+      storages_(*agenda_),
+      page_outs_(agenda_->ops()),
+      births_(*agenda_),
+      temporaries_(*agenda_) {}
 
 void PlanCursor::begin_here() {
   page_outs_.forget_all();
@@ -19,11 +23,9 @@ bool PlanCursor::begin_op(const OpSignature& op, std::span<Block* const> touched
   take_over(actions);
   storages_.begin_op();
   note_recent(op);
-  placed_.clear();
-  temporaries_.clear();
-  in_op_ = is_in_likely_ = is_resized_ = false;
-  made_ = 0;
-  makes_otherwise_ = false;
+  births_.begin_op();
+  temporaries_.begin_op();
+  in_op_ = is_in_likely_ = false;
   const auto silent = std::exchange(silent_, std::nullopt);
   const OpSignature& expected = agenda_->signature(position_);
   const bool touches = op.sizes != 0;
@@ -37,12 +39,14 @@ bool PlanCursor::begin_op(const OpSignature& op, std::span<Block* const> touched
       return false;
     }
     if (!missed_) ++misses_;  // the silent op was the plan's
-    if (likely_ && *likely_ + 1 == further_on) match_births(*likely_);
+    if (likely_ && *likely_ + 1 == further_on) births_.bind_births(*likely_, storages_);
     skip_to(*further_on, actions);
   }
   if (position_ == 0) is_whole_ = true;
-  is_resized_ = op.sizes != agenda_->signature(position_).sizes;
-  if (is_resized_) is_whole_ = false;
+  if (op.sizes != agenda_->signature(position_).sizes) {
+    births_.note_resized();
+    is_whole_ = false;
+  }
   forget_likely();
   match_arguments(op, touched, actions);
   is_provisional_ = !touches;
@@ -82,10 +86,10 @@ void PlanCursor::end_op(std::vector<Action>& actions) {
   missed_.reset();
   misses_in_a_row_ = 0;
   ++followed_;
-  const bool are_births_as_expected = match_births(position_);
+  const bool are_births_as_expected = births_.bind_births(position_, storages_);
   if (!are_births_as_expected) note_disturbed();
-  if (is_resized_ || !are_births_as_expected) ++resized_;
-  born_.clear();
+  if (births_.is_resized() || !are_births_as_expected) ++resized_;
+  births_.forget();
   page_outs_.note_needed(position_);
   end_rows(actions);
 }
@@ -115,15 +119,6 @@ void PlanCursor::leave(std::vector<Action>& actions) {
   forget_likely();
 }
 
-/// Whether the op made nothing though the plan's op makes something: then it is another.
-bool PlanCursor::made_nothing() const {
-  const auto is_made = [&](std::uint32_t i) {
-    return agenda_->row(i).fill == Fill::kBorn && agenda_->row(i).storage == plan::kTemporary;
-  };
-  return made_ == 0 &&
-         (!agenda_->births(position_).empty() || std::ranges::any_of(agenda_->beginning(position_), is_made));
-}
-
 void PlanCursor::end_rows(std::vector<Action>& actions) {
   ++position_;
   for (const std::uint32_t i : agenda_->leaving(position_)) {
@@ -146,16 +141,17 @@ void PlanCursor::end_rows(std::vector<Action>& actions) {
 }
 
 void PlanCursor::created(Block& block) {
-  if (in_op_ || is_in_likely_) born_.push_back({&block, made_});
-  ++made_;
-  const auto made = std::ranges::find(temporaries_, nullptr, &Temporary::block);
-  if (made != temporaries_.end()) made->block = &block;
+  if (in_op_ || is_in_likely_)
+    births_.created(block);
+  else
+    births_.pass_by();
+  temporaries_.created(block);
   if (silent_) miss(*std::exchange(silent_, std::nullopt), {});
 }
 
 void PlanCursor::died(Block& block) noexcept {
-  std::erase_if(born_, [&](const Birth& one) { return one.block == &block; });
-  std::erase_if(temporaries_, [&](const Temporary& one) { return one.block == &block; });
+  births_.died(block);
+  temporaries_.died(block);
   storages_.died(block);
 }
 

@@ -23,11 +23,13 @@
 
 #include <deque>
 #include <memory>
-#include <unordered_map>
+#include <utility>
 
 #include "tensorpager/follow/agenda.h"
+#include "tensorpager/follow/birth_matcher.h"
 #include "tensorpager/follow/page_out_queue.h"
 #include "tensorpager/follow/storage_map.h"
+#include "tensorpager/follow/temporary_places.h"
 #include "tensorpager/pager/action_source.h"
 
 namespace tensorpager::follow {
@@ -39,7 +41,7 @@ class PlanCursor final : public ActionSource {
   /// Binds a storage that is alive between windows to this block. Before the first op, or with the pager's lock held.
   void bind(plan::StorageId storage, Block& block) { storages_.bind(storage, block); }
   /// Sets the places of the op's births among all that it makes, temporaries too; else they are known once it has run.
-  void expect_made(std::uint32_t op, std::vector<std::uint32_t> places);
+  void expect_made(std::uint32_t op, std::vector<std::uint32_t> places) { births_.expect(op, std::move(places)); }
   /// What was reported so far is history: nothing of it is counted, and no transfer is in flight.
   void begin_here();
   Block* block_of(plan::StorageId storage) const { return storages_.block_of(storage); }
@@ -53,7 +55,7 @@ class PlanCursor final : public ActionSource {
   std::optional<std::uint64_t> place_of_birth(base::Bytes size, base::Bytes charged) override;
   void places_of_births(std::vector<PlannedPlace>& places) const override;
   std::optional<std::uint64_t> place_of(const Block& block) const override;
-  base::Bytes planned_space() const override { return agenda_->plan().top(); }
+  base::Bytes planned_space() const override { return base::Bytes(agenda_->resident_rows().top()); }
   std::optional<std::uint64_t> next_use(const Block& block) const override;
   std::optional<base::Bytes> planned_at_begin() const override {
     return in_op_ ? less_not_submitted(agenda_->planned_at_begin(position_)) : std::nullopt;
@@ -101,42 +103,19 @@ class PlanCursor final : public ActionSource {
   void put_below(Block& block, std::vector<Action>& actions);
   std::optional<base::Bytes> less_not_submitted(std::optional<base::Bytes> planned) const;
   std::uint64_t ops_so_far() const { return windows_ * agenda_->ops() + position_; }
-  std::optional<plan::StorageId> next_birth(base::Bytes size);
-  std::optional<std::uint64_t> place_of_temporary(base::Bytes charged);
-  std::optional<std::uint64_t> gap_in_row(base::Bytes charged) const;
-  std::optional<std::uint64_t> gap_between_rows(base::Bytes charged) const;
-  /// The row of what the op under way makes; null if there is none.
-  const plan::Row* born_row(plan::StorageId storage) const;
   void end_rows(std::vector<Action>& actions);
-  bool match_births(std::uint32_t op);
   void match_arguments(const base::OpSignature& op, std::span<Block* const> touched, std::vector<Action>& actions);
   void take_over(std::vector<Action>& actions);
-  bool made_nothing() const;
   /// The op under way, which was taken for the plan's.
-  bool is_another() const { return is_provisional_ && made_nothing(); }
+  bool is_another() const { return is_provisional_ && births_.made() == 0 && agenda_->makes_something(position_); }
   void miss(const base::OpSignature& op, std::span<Block* const> touched);
   void forget_likely();
 
   std::shared_ptr<const follow::Agenda> agenda_;
   StorageMap storages_;
   PageOutQueue page_outs_;
-  struct Birth {
-    Block* block;
-    std::uint32_t place;  // among all that the op made
-  };
-  std::vector<Birth> born_;       // in the op under way, or the likely one before
-  std::uint32_t made_ = 0;        // blocks in the op under way
-  bool makes_otherwise_ = false;  // it makes others than in the last window, as far as sizes tell
-  bool is_resized_ = false;       // the op under way was called with other sizes than planned
-  /// By op: the places of its births among all that it makes, as they were in the last window; empty: not known.
-  std::vector<std::vector<std::uint32_t>> places_;
-  std::vector<plan::StorageId> placed_;  // in the op under way
-  /// A temporary of the op under way.
-  struct Temporary {
-    const Block* block;  // null: it is about to be made
-    std::uint64_t begin, end;
-  };
-  std::vector<Temporary> temporaries_;       // by begin
+  BirthMatcher births_;  // of the op under way, or the likely one before
+  TemporaryPlaces temporaries_;
   std::optional<base::OpSignature> missed_;  // the op before, if it was not expected
   std::deque<base::OpSignature> recent_;     // the last ops that touched something, newest first
   /// The plan's op that the missed one probably was, by what it touched. If the next op agrees, what it made is known.

@@ -47,7 +47,7 @@ void PlanCursor::miss(const OpSignature& op, std::span<Block* const> touched) {
 void PlanCursor::forget_likely() {
   likely_.reset();
   is_in_likely_ = false;
-  born_.clear();
+  births_.forget();
 }
 
 /// Returns where this op comes after one that was not expected: within the next few ops, or at the window's begin;

@@ -15,31 +15,6 @@ void PlanCursor::match_arguments(const OpSignature& op, std::span<Block* const> 
   if (arguments == Arguments::kRebound || (arguments == Arguments::kOthers && is_whole_)) note_disturbed();
 }
 
-/// Binds the blocks that the op made. Returns whether they are as many as planned, and have their sizes.
-bool PlanCursor::match_births(std::uint32_t op) {
-  const auto expected = agenda_->births(op);
-  bool as_expected = born_.size() == expected.size();
-  if (as_expected) {
-    for (std::size_t k = 0; k < expected.size(); ++k) {
-      bind(expected[k].storage, *born_[k].block);
-      as_expected &= born_[k].block->size == expected[k].size;
-    }
-    std::vector<std::uint32_t>& places = places_[op];
-    places.clear();
-    for (const Birth& one : born_) places.push_back(one.place);
-  } else {
-    std::size_t k = 0;
-    for (const auto& [block, place] : born_) {
-      std::size_t match = k;
-      while (match < expected.size() && expected[match].size != block->size) ++match;
-      if (match == expected.size()) continue;
-      bind(expected[match].storage, *block);
-      k = match + 1;
-    }
-  }
-  return as_expected;
-}
-
 /// What continues another storage moves to its place. The plan may have paged it out, as nothing uses it any more.
 void PlanCursor::take_over(std::vector<Action>& actions) {
   const std::uint32_t last = (position_ == 0 ? agenda_->ops() : position_) - 1;
