@@ -10,7 +10,8 @@ PlanCursor::PlanCursor(std::shared_ptr<const follow::Agenda> agenda)
       storages_(*agenda_),
       page_outs_(agenda_->ops()),
       births_(*agenda_),
-      temporaries_(*agenda_) {}
+      temporaries_(*agenda_),
+      resync_(*agenda_) {}
 
 void PlanCursor::begin_here() {
   page_outs_.forget_all();
@@ -22,24 +23,24 @@ void PlanCursor::begin_here() {
 bool PlanCursor::begin_op(const OpSignature& op, std::span<Block* const> touched, std::vector<Action>& actions) {
   take_over(actions);
   storages_.begin_op();
-  note_recent(op);
+  resync_.note_op(op);
   births_.begin_op();
   temporaries_.begin_op();
-  in_op_ = is_in_likely_ = false;
-  const auto silent = std::exchange(silent_, std::nullopt);
+  in_op_ = is_in_likely_ = is_silent_ = false;
   const OpSignature& expected = agenda_->signature(position_);
   const bool touches = op.sizes != 0;
   if (op.name != expected.name || (!touches && expected.sizes != 0)) {
-    const auto further_on = find_further_on(op, silent);
+    const auto further_on = resync_.find(op, position_);
     if (!further_on) {
+      is_silent_ = !touches;
       if (touches)
         miss(op, touched);
       else
-        silent_ = op;
+        resync_.note_silent(op);
       return false;
     }
-    if (!missed_) ++misses_;  // the silent op was the plan's
-    if (likely_ && *likely_ + 1 == further_on) births_.bind_births(*likely_, storages_);
+    if (!resync_.has_missed()) ++misses_;  // the silent op was the plan's
+    if (resync_.likely() && *resync_.likely() + 1 == *further_on) births_.bind_births(*resync_.likely(), storages_);
     skip_to(*further_on, actions);
   }
   if (position_ == 0) is_whole_ = true;
@@ -47,17 +48,33 @@ bool PlanCursor::begin_op(const OpSignature& op, std::span<Block* const> touched
     births_.note_resized();
     is_whole_ = false;
   }
-  forget_likely();
+  resync_.note_found(op);
+  births_.forget();
   match_arguments(op, touched, actions);
   is_provisional_ = !touches;
   in_op_ = true;
-  if (touches) missed_.reset();
   if (is_elsewhere_ || (position_ == 0 && is_disturbed_))
     begin_elsewhere(actions);
   else if (position_ == 0)
     bring_about(actions, false);
   begin_rows(actions);
   return true;
+}
+
+void PlanCursor::miss(const OpSignature& op, std::span<Block* const> touched) {
+  ++misses_;
+  note_disturbed();
+  births_.forget();
+  resync_.note_miss(op, touched, position_, storages_);
+  is_in_likely_ = resync_.likely().has_value();
+}
+
+void PlanCursor::skip_to(std::uint32_t op, std::vector<Action>& actions) {
+  note_disturbed();
+  while (position_ != op) {
+    begin_rows(actions, op);
+    end_rows(actions);
+  }
 }
 
 void PlanCursor::begin_rows(std::vector<Action>& actions, std::optional<std::uint32_t> skipping_to) {
@@ -83,8 +100,7 @@ void PlanCursor::end_op(std::vector<Action>& actions) {
   in_op_ = false;
   followed_window_ = 0;
   if (!is_plans) return;
-  missed_.reset();
-  misses_in_a_row_ = 0;
+  resync_.note_followed();
   ++followed_;
   const bool are_births_as_expected = births_.bind_births(position_, storages_);
   if (!are_births_as_expected) note_disturbed();
@@ -112,11 +128,9 @@ void PlanCursor::leave(std::vector<Action>& actions) {
   is_elsewhere_ = true;
   page_outs_.await_all_queued(actions);
   storages_.begin_op();
-  missed_.reset();
-  misses_in_a_row_ = 0;
-  silent_.reset();
-  recent_.clear();
-  forget_likely();
+  is_in_likely_ = is_silent_ = false;
+  births_.forget();
+  resync_.reset();
 }
 
 void PlanCursor::end_rows(std::vector<Action>& actions) {
@@ -146,7 +160,7 @@ void PlanCursor::created(Block& block) {
   else
     births_.pass_by();
   temporaries_.created(block);
-  if (silent_) miss(*std::exchange(silent_, std::nullopt), {});
+  if (std::exchange(is_silent_, false)) miss(resync_.silent(), {});
 }
 
 void PlanCursor::died(Block& block) noexcept {

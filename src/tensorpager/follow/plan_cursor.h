@@ -21,13 +21,13 @@
 // does not continue from the plan's op before begins with what the plan has resident then, at its places.
 #pragma once
 
-#include <deque>
 #include <memory>
 #include <utility>
 
 #include "tensorpager/follow/agenda.h"
 #include "tensorpager/follow/birth_matcher.h"
 #include "tensorpager/follow/page_out_queue.h"
+#include "tensorpager/follow/resynchroniser.h"
 #include "tensorpager/follow/storage_map.h"
 #include "tensorpager/follow/temporary_places.h"
 #include "tensorpager/pager/action_source.h"
@@ -88,14 +88,6 @@ class PlanCursor final : public ActionSource {
   std::uint64_t windows() const { return windows_; }    // that ended
 
  private:
-  std::optional<std::uint32_t> find_further_on(const base::OpSignature& op,
-                                               const std::optional<base::OpSignature>& silent) const;
-  std::optional<std::uint32_t> find_by_arguments(const base::OpSignature& op, std::span<Block* const> touched) const;
-  void note_recent(const base::OpSignature& op);
-  bool is_best_match(std::uint32_t at) const;
-  template <typename Same>
-  std::size_t matching_before(std::uint32_t at, Same same) const;
-  std::optional<std::uint32_t> find_by_names() const;
   void skip_to(std::uint32_t op, std::vector<Action>& actions);
   void begin_rows(std::vector<Action>& actions, std::optional<std::uint32_t> skipping_to = std::nullopt);
   void begin_elsewhere(std::vector<Action>& actions);
@@ -109,25 +101,20 @@ class PlanCursor final : public ActionSource {
   /// The op under way, which was taken for the plan's.
   bool is_another() const { return is_provisional_ && births_.made() == 0 && agenda_->makes_something(position_); }
   void miss(const base::OpSignature& op, std::span<Block* const> touched);
-  void forget_likely();
 
   std::shared_ptr<const follow::Agenda> agenda_;
   StorageMap storages_;
   PageOutQueue page_outs_;
   BirthMatcher births_;  // of the op under way, or the likely one before
   TemporaryPlaces temporaries_;
-  std::optional<base::OpSignature> missed_;  // the op before, if it was not expected
-  std::deque<base::OpSignature> recent_;     // the last ops that touched something, newest first
-  /// The plan's op that the missed one probably was, by what it touched. If the next op agrees, what it made is known.
-  std::optional<std::uint32_t> likely_;
-  bool is_in_likely_ = false;                // it is under way
-  std::optional<base::OpSignature> silent_;  // an op that may not be the plan's: it has made nothing so far
+  Resynchroniser resync_;
+  bool is_in_likely_ = false;  // the likely op is under way
+  bool is_silent_ = false;     // an op is under way that may not be the plan's: it has made nothing so far
   std::uint32_t position_ = 0;
   std::uint64_t windows_ = 0;
   std::uint64_t followed_ = 0;
   std::uint64_t resized_ = 0;
   std::uint64_t misses_ = 0;
-  std::size_t misses_in_a_row_ = 0;
   /// This window so far, or the last one: each op was the expected one, and used and held what the plan knows.
   bool is_whole_ = false;
   std::uint32_t followed_window_ = 0;
