@@ -76,7 +76,7 @@ MUTATIONS = [
     ),
     Mutation(
         "resynchronises-anywhere",
-        "follow/plan_cursor_misses.cpp",
+        "follow/resynchroniser.cpp",
         "  const std::size_t here = matching_before(at, std::equal_to());",
         "  if (at + 1 > 0) return true;\n  const std::size_t here = matching_before(at, std::equal_to());",
         "pager follow",

@@ -14,7 +14,7 @@ namespace tensorpager::follow {
 using trace::index;
 
 Agenda::Agenda(const trace::Trace& trace, Plan plan, std::vector<OpSignature> signatures)
-    : plan_(std::move(plan)), liveness_(trace), signatures_(std::move(signatures)) {
+    : plan_(std::move(plan)), liveness_(trace), signatures_(std::move(signatures)), resident_rows_(plan_) {
   if (plan_.ops != trace.ops.size())
     throw base::InvalidArgument("the plan is for " + std::to_string(plan_.ops) + " ops and the trace has " +
                                 std::to_string(trace.ops.size()));
@@ -27,6 +27,12 @@ Agenda::Agenda(const trace::Trace& trace, Plan plan, std::vector<OpSignature> si
     sizes_.push_back(storage.bytes);
     identities_.push_back(storage.identity);
   }
+  for (std::uint32_t i = 0; i < storages(); ++i) {
+    if (!is_entry(StorageId{i})) continue;
+    entries_.push_back(StorageId{i});
+    if (identities_[i]) identified_.push_back(StorageId{i});
+  }
+  std::ranges::stable_sort(identified_, {}, [&](StorageId id) { return *identity(id); });
   const bool has_signatures = !signatures_.empty();
   birth_begins_.push_back(0);
   for (const trace::Op& op : trace.ops) {
@@ -64,6 +70,23 @@ Agenda::Agenda(const trace::Trace& trace, Plan plan, std::vector<OpSignature> si
   page_outs_ = page_outs_of(plan_.rows);
   awaited_ = release_ops(plan_.rows, plan_.ops);
   for (std::uint32_t ticket = 1; ticket <= page_outs_.size(); ++ticket) tickets_[page_outs_[ticket - 1]] = ticket;
+}
+
+std::span<const StorageId> Agenda::entries_of(std::uint64_t identity) const {
+  const auto identity_of = [&](StorageId id) { return *identities_[index(id)]; };
+  return std::ranges::equal_range(identified_, identity, {}, identity_of);
+}
+
+const Row* Agenda::row_at(StorageId id, std::uint32_t op) const {
+  for (const std::uint32_t i : rows_of_[index(id)])
+    if (row(i).begin <= op && op < row(i).end) return &row(i);
+  return nullptr;
+}
+
+const Row* Agenda::born_row(StorageId id, std::uint32_t op) const {
+  for (const std::uint32_t i : beginning(op))
+    if (row(i).fill == Fill::kBorn && row(i).storage == id) return &row(i);
+  return nullptr;
 }
 
 std::vector<Agenda::PageOut> Agenda::under_way(std::uint32_t op) const {

@@ -10,6 +10,7 @@
 #include "tensorpager/base/bytes.h"
 #include "tensorpager/base/op_signature.h"
 #include "tensorpager/follow/names.h"
+#include "tensorpager/follow/resident_rows.h"
 #include "tensorpager/plan/liveness.h"
 #include "tensorpager/plan/plan.h"
 #include "tensorpager/trace/record.h"
@@ -43,16 +44,24 @@ class Agenda {
   /// The pageable storages that die after the op.
   std::span<const StorageId> deaths(std::uint32_t op) const { return liveness_.deaths(op); }
   bool is_entry(StorageId id) const { return liveness_.life(id).entry; }
+  /// The storages alive between windows, in the order of their numbers.
+  std::span<const StorageId> entries() const { return entries_; }
   /// The requested size.
   base::Bytes storage_size(StorageId id) const { return sizes_[trace::index(id)]; }
   /// The identity of a storage that is alive between windows: the same in all classes that have it.
   std::optional<std::uint64_t> identity(StorageId id) const { return identities_[trace::index(id)]; }
+  /// The storages alive between windows that have it, in the order of their numbers.
+  std::span<const StorageId> entries_of(std::uint64_t identity) const;
   /// Rows with this begin, in the order of the table.
   std::span<const std::uint32_t> beginning(std::uint32_t op) const { return part(beginning_, beginning_begins_, op); }
   /// Rows with this end, page-outs in the order of their tickets.
   std::span<const std::uint32_t> leaving(std::uint32_t op) const { return part(leaving_, leaving_begins_, op); }
-  /// The storage's rows, in the order of the table.
-  const std::vector<std::uint32_t>& rows_of(StorageId id) const { return rows_of_[trace::index(id)]; }
+  /// The row that the storage is in while the op runs; null if it is paged out, or does not exist.
+  const Row* row_at(StorageId id, std::uint32_t op) const;
+  /// The row of what the op makes, which may be kTemporary; null if there is none.
+  const Row* born_row(StorageId id, std::uint32_t op) const;
+  bool makes_something(std::uint32_t op) const { return !births(op).empty() || born_row(kTemporary, op) != nullptr; }
+  const ResidentRows& resident_rows() const { return resident_rows_; }
   /// Page-ins that only the next window needs.
   std::span<const std::uint32_t> arriving_at_end() const { return arriving_at_end_; }
   /// The ticket of a row's page-out, from 1; 0 if the row has none.
@@ -89,6 +98,8 @@ class Agenda {
   Liveness liveness_;
   std::vector<base::Bytes> sizes_;  // by storage
   std::vector<std::optional<std::uint64_t>> identities_;
+  std::vector<StorageId> entries_;
+  std::vector<StorageId> identified_;              // entries that have an identity, by identity
   std::vector<std::vector<StorageId>> arguments_;  // by op
   std::vector<std::vector<StorageId>> entries_written_;
   std::vector<OpSignature> signatures_;
@@ -97,6 +108,7 @@ class Agenda {
   std::vector<std::uint32_t> beginning_, beginning_begins_;
   std::vector<std::uint32_t> leaving_, leaving_begins_;
   std::vector<std::vector<std::uint32_t>> rows_of_;  // by storage
+  ResidentRows resident_rows_;
   std::vector<std::uint32_t> arriving_at_end_;
   std::vector<std::uint32_t> tickets_;
   std::vector<base::Bytes> born_;         // by op, charged: all that it makes

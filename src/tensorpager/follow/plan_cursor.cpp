@@ -5,16 +5,16 @@
 
 namespace tensorpager::follow {
 
-using trace::index;
-
 PlanCursor::PlanCursor(std::shared_ptr<const follow::Agenda> agenda)
     : agenda_(std::move(agenda)),
-      blocks_(agenda_->storages()),
-      done_by_need_(agenda_->ops() + 1),
-      places_(agenda_->ops()) {}
+      storages_(*agenda_),
+      page_outs_(agenda_->ops()),
+      births_(*agenda_),
+      temporaries_(*agenda_),
+      resync_(*agenda_) {}
 
 void PlanCursor::begin_here() {
-  forget_until(forgotten_ + page_outs_.size());
+  page_outs_.forget_all();
   windows_ = followed_ = resized_ = misses_ = 0;
   is_elsewhere_ = true;
   is_whole_ = false;
@@ -22,39 +22,37 @@ void PlanCursor::begin_here() {
 
 bool PlanCursor::begin_op(const OpSignature& op, std::span<Block* const> touched, std::vector<Action>& actions) {
   take_over(actions);
-  note_recent(op);
-  placed_.clear();
-  replaced_.clear();
-  temporaries_.clear();
-  in_op_ = is_in_likely_ = is_resized_ = false;
-  made_ = 0;
-  makes_otherwise_ = false;
-  const auto silent = std::exchange(silent_, std::nullopt);
+  storages_.begin_op();
+  resync_.note_op(op);
+  births_.begin_op();
+  temporaries_.begin_op();
+  in_op_ = is_in_likely_ = is_silent_ = false;
   const OpSignature& expected = agenda_->signature(position_);
   const bool touches = op.sizes != 0;
   if (op.name != expected.name || (!touches && expected.sizes != 0)) {
-    const auto further_on = find_further_on(op, silent);
+    const auto further_on = resync_.find(op, position_);
     if (!further_on) {
+      is_silent_ = !touches;
       if (touches)
         miss(op, touched);
       else
-        silent_ = op;
+        resync_.note_silent(op);
       return false;
     }
-    if (!missed_) ++misses_;  // the silent op was the plan's
-    if (likely_ && *likely_ + 1 == further_on) match_births(*likely_);
+    if (!resync_.has_missed()) ++misses_;  // the silent op was the plan's
+    if (resync_.likely() && *resync_.likely() + 1 == *further_on) births_.bind_births(*resync_.likely(), storages_);
     skip_to(*further_on, actions);
   }
   if (position_ == 0) is_whole_ = true;
-  is_resized_ = op.sizes != agenda_->signature(position_).sizes;
-  if (is_resized_) is_whole_ = false;
-  forget_likely();
-  match_arguments(touched);
-  if (op == agenda_->signature(position_)) replace_arguments(touched, actions);
-  if (is_whole_ && uses_others(touched)) note_disturbed();
+  if (op.sizes != agenda_->signature(position_).sizes) {
+    births_.note_resized();
+    is_whole_ = false;
+  }
+  resync_.note_found(op);
+  births_.forget();
+  match_arguments(op, touched, actions);
   is_provisional_ = !touches;
   in_op_ = true;
-  if (touches) missed_.reset();
   if (is_elsewhere_ || (position_ == 0 && is_disturbed_))
     begin_elsewhere(actions);
   else if (position_ == 0)
@@ -63,51 +61,38 @@ bool PlanCursor::begin_op(const OpSignature& op, std::span<Block* const> touched
   return true;
 }
 
+void PlanCursor::miss(const OpSignature& op, std::span<Block* const> touched) {
+  ++misses_;
+  note_disturbed();
+  births_.forget();
+  resync_.note_miss(op, touched, position_, storages_);
+  is_in_likely_ = resync_.likely().has_value();
+}
+
+void PlanCursor::skip_to(std::uint32_t op, std::vector<Action>& actions) {
+  note_disturbed();
+  while (position_ != op) {
+    begin_rows(actions, op);
+    end_rows(actions);
+  }
+}
+
 void PlanCursor::begin_rows(std::vector<Action>& actions, std::optional<std::uint32_t> skipping_to) {
   for (const std::uint32_t i : agenda_->beginning(position_)) {
     const Row& row = agenda_->row(i);
     const bool pages_in = row.fill == Fill::kPageIn;
     // Once compute has waited for the page-in it knows that what the queue waited for is done.
-    if (row.wait != 0 && pages_in) queue_until(count_until(row.wait), actions);
-    if (row.wait != 0 && !pages_in) await(row.wait, actions);
+    if (row.wait != 0 && pages_in) page_outs_.await_queued(row.wait, actions);
+    if (row.wait != 0 && !pages_in) page_outs_.await(row.wait, actions);
     if (!pages_in) continue;
     const bool is_over = skipping_to && row.begin < *skipping_to && row.end <= *skipping_to;
-    Block* block = blocks_[index(row.storage)];
+    Block* block = storages_.block_of(row.storage);
     const bool may_be_dirty = row.leave == Leave::kPageOut || row.leave == Leave::kDies;
     if (block == nullptr || is_over) continue;
     actions.push_back(
         {.kind = Action::Kind::kPageIn, .block = block, .offset = row.offset, .may_be_dirty = may_be_dirty});
-    done_by_need_[row.need] = queued_;
+    page_outs_.note_page_in(row.need);
   }
-}
-
-/// Awaits the newest page-out with this ticket and all that are older.
-void PlanCursor::await(std::uint32_t ticket, std::vector<Action>& actions) {
-  const std::uint64_t until = count_until(ticket);
-  for (std::uint64_t i = forgotten_; i < until; ++i) {
-    const PageOut& page_out = page_outs_[i - forgotten_];
-    const auto kind = i < queued_ ? Action::Kind::kAwaitCopy : Action::Kind::kAwait;
-    if (page_out.block != nullptr)
-      actions.push_back({.kind = kind, .block = page_out.block, .number = page_out.number});
-  }
-  forget_until(until);
-}
-
-std::uint64_t PlanCursor::count_until(std::uint32_t ticket) const {
-  const auto newest = std::find_if(page_outs_.rbegin(), page_outs_.rend(),
-                                   [&](const PageOut& page_out) { return agenda_->ticket(page_out.row) == ticket; });
-  return newest == page_outs_.rend() ? 0 : forgotten_ + static_cast<std::uint64_t>(page_outs_.rend() - newest);
-}
-
-void PlanCursor::queue_until(std::uint64_t count, std::vector<Action>& actions) {
-  for (; queued_ < count; ++queued_)
-    if (const PageOut& page_out = page_outs_[queued_ - forgotten_]; page_out.block != nullptr)
-      actions.push_back({.kind = Action::Kind::kAwaitQueued, .block = page_out.block, .number = page_out.number});
-}
-
-void PlanCursor::forget_until(std::uint64_t count) {
-  for (; forgotten_ < count; ++forgotten_) page_outs_.pop_front();
-  queued_ = std::max(queued_, forgotten_);
 }
 
 bool PlanCursor::moves_at_end() const {
@@ -122,14 +107,13 @@ void PlanCursor::end_op(std::vector<Action>& actions) {
   in_op_ = false;
   followed_window_ = 0;
   if (!is_plans) return;
-  missed_.reset();
-  misses_in_a_row_ = 0;
+  resync_.note_followed();
   ++followed_;
-  const bool are_births_as_expected = match_births(position_);
+  const bool are_births_as_expected = births_.bind_births(position_, storages_);
   if (!are_births_as_expected) note_disturbed();
-  if (is_resized_ || !are_births_as_expected) ++resized_;
-  born_.clear();
-  forget_until(done_by_need_[position_]);
+  if (births_.is_resized() || !are_births_as_expected) ++resized_;
+  births_.forget();
+  page_outs_.note_needed(position_);
   end_rows(actions);
 }
 
@@ -141,7 +125,7 @@ void PlanCursor::enter(std::uint32_t op, const PlanCursor& from) {
     for (std::size_t k = 0; k < std::min(births.size(), others.size()); ++k)
       if (Block* block = from.block_of(others[k].storage)) bind(births[k].storage, *block);
   }
-  if (&from != this) adopt_entries(from);
+  if (&from != this) storages_.adopt_entries(from.storages_);
 }
 
 void PlanCursor::leave(std::vector<Action>& actions) {
@@ -149,22 +133,11 @@ void PlanCursor::leave(std::vector<Action>& actions) {
   in_op_ = false;
   is_whole_ = false;
   is_elsewhere_ = true;
-  await_all_queued(actions);
-  lost_.clear();
-  missed_.reset();
-  misses_in_a_row_ = 0;
-  silent_.reset();
-  recent_.clear();
-  forget_likely();
-}
-
-/// Whether the op made nothing though the plan's op makes something: then it is another.
-bool PlanCursor::made_nothing() const {
-  const auto is_made = [&](std::uint32_t i) {
-    return agenda_->row(i).fill == Fill::kBorn && agenda_->row(i).storage == plan::kTemporary;
-  };
-  return made_ == 0 &&
-         (!agenda_->births(position_).empty() || std::ranges::any_of(agenda_->beginning(position_), is_made));
+  page_outs_.await_all_queued(actions);
+  storages_.begin_op();
+  is_in_likely_ = is_silent_ = false;
+  births_.forget();
+  resync_.reset();
 }
 
 void PlanCursor::end_rows(std::vector<Action>& actions) {
@@ -172,51 +145,43 @@ void PlanCursor::end_rows(std::vector<Action>& actions) {
   for (const std::uint32_t i : agenda_->leaving(position_)) {
     const Row& row = agenda_->row(i);
     if (row.leave != Leave::kPageOut && row.leave != Leave::kDrop) continue;
-    Block* block = blocks_[index(row.storage)];
+    Block* block = storages_.block_of(row.storage);
     const bool is_awaited = row.leave == Leave::kPageOut;
     if (block != nullptr && block->is_exported()) note_disturbed();  // it stays
     if (block != nullptr) actions.push_back({is_awaited ? Action::Kind::kPageOut : Action::Kind::kDrop, block});
-    if (is_awaited) page_outs_.push_back({i, windows_, block, block != nullptr ? block->number : 0});
+    if (is_awaited) page_outs_.add({i, agenda_->ticket(i), windows_, block, block != nullptr ? block->number : 0});
   }
   if (position_ < agenda_->ops()) return;
   for (const std::uint32_t i : agenda_->arriving_at_end())
-    if (Block* block = blocks_[index(agenda_->row(i).storage)]) actions.push_back({Action::Kind::kNeed, block});
-  forget_until(done_by_need_.back());
+    if (Block* block = storages_.block_of(agenda_->row(i).storage)) actions.push_back({Action::Kind::kNeed, block});
+  page_outs_.note_needed(agenda_->ops());
   position_ = 0;
   ++windows_;
   if (is_whole_) followed_window_ = agenda_->ops();
-  std::erase_if(not_under_way_, [&](const NotUnderWay& one) { return one.until <= ops_so_far(); });
-  // Each is awaited within a window, unless ops were left out.
-  while (!page_outs_.empty() && page_outs_.front().window + 2 < windows_) {
-    queue_until(forgotten_ + 1, actions);
-    forget_until(forgotten_ + 1);
-  }
+  page_outs_.begin_window(windows_, ops_so_far(), actions);
 }
 
 void PlanCursor::created(Block& block) {
-  if (in_op_ || is_in_likely_) born_.push_back({&block, made_});
-  ++made_;
-  const auto made = std::ranges::find(temporaries_, nullptr, &Temporary::block);
-  if (made != temporaries_.end()) made->block = &block;
-  if (silent_) miss(*std::exchange(silent_, std::nullopt), {});
+  if (in_op_ || is_in_likely_)
+    births_.created(block);
+  else
+    births_.pass_by();
+  temporaries_.created(block);
+  if (std::exchange(is_silent_, false)) miss(resync_.silent(), {});
 }
 
 void PlanCursor::died(Block& block) noexcept {
-  std::erase_if(born_, [&](const Birth& one) { return one.block == &block; });
-  std::erase_if(temporaries_, [&](const Temporary& one) { return one.block == &block; });
-  const auto known = storages_.find(&block);
-  if (known == storages_.end()) return;
-  blocks_[index(known->second)] = nullptr;
-  if (agenda_->is_entry(known->second)) lost_.push_back(known->second);
-  storages_.erase(known);
+  births_.died(block);
+  temporaries_.died(block);
+  storages_.died(block);
 }
 
 std::optional<std::uint64_t> PlanCursor::next_use(const Block& block) const {
-  const auto known = storages_.find(&block);
-  if (known == storages_.end()) return std::nullopt;
+  const auto storage = storages_.storage_of(block);
+  if (!storage) return std::nullopt;
   // If no op is under way, the expected one may be the next use.
   const std::uint32_t last = in_op_ ? position_ : (position_ == 0 ? agenda_->ops() : position_) - 1;
-  return agenda_->next_use(known->second, last);
+  return agenda_->next_use(*storage, last);
 }
 
 }  // namespace tensorpager::follow

@@ -21,11 +21,15 @@
 // does not continue from the plan's op before begins with what the plan has resident then, at its places.
 #pragma once
 
-#include <deque>
 #include <memory>
-#include <unordered_map>
+#include <utility>
 
 #include "tensorpager/follow/agenda.h"
+#include "tensorpager/follow/birth_matcher.h"
+#include "tensorpager/follow/page_out_queue.h"
+#include "tensorpager/follow/resynchroniser.h"
+#include "tensorpager/follow/storage_map.h"
+#include "tensorpager/follow/temporary_places.h"
 #include "tensorpager/pager/action_source.h"
 
 namespace tensorpager::follow {
@@ -35,13 +39,13 @@ class PlanCursor final : public ActionSource {
   explicit PlanCursor(std::shared_ptr<const follow::Agenda> agenda);
 
   /// Binds a storage that is alive between windows to this block. Before the first op, or with the pager's lock held.
-  void bind(plan::StorageId storage, Block& block);
+  void bind(plan::StorageId storage, Block& block) { storages_.bind(storage, block); }
   /// Sets the places of the op's births among all that it makes, temporaries too; else they are known once it has run.
-  void expect_made(std::uint32_t op, std::vector<std::uint32_t> places);
+  void expect_made(std::uint32_t op, std::vector<std::uint32_t> places) { births_.expect(op, std::move(places)); }
   /// What was reported so far is history: nothing of it is counted, and no transfer is in flight.
   void begin_here();
-  Block* block_of(plan::StorageId storage) const { return blocks_[trace::index(storage)]; }
-  bool knows(const Block& block) const { return storages_.contains(&block); }
+  Block* block_of(plan::StorageId storage) const { return storages_.block_of(storage); }
+  bool knows(const Block& block) const { return storages_.knows(block); }
   bool is_in_op() const { return in_op_; }  // whether the op under way is the plan's
 
   bool begin_op(const base::OpSignature& op, std::span<Block* const> touched, std::vector<Action>& actions) override;
@@ -52,13 +56,13 @@ class PlanCursor final : public ActionSource {
   std::optional<std::uint64_t> place_of_birth(base::Bytes size, base::Bytes charged) override;
   void places_of_births(std::vector<PlannedPlace>& places) const override;
   std::optional<std::uint64_t> place_of(const Block& block) const override;
-  base::Bytes planned_space() const override { return agenda_->plan().top(); }
+  base::Bytes planned_space() const override { return base::Bytes(agenda_->resident_rows().top()); }
   std::optional<std::uint64_t> next_use(const Block& block) const override;
   std::optional<base::Bytes> planned_at_begin() const override {
-    return in_op_ ? less_not_under_way(agenda_->planned_at_begin(position_)) : std::nullopt;
+    return in_op_ ? less_not_submitted(agenda_->planned_at_begin(position_)) : std::nullopt;
   }
   std::optional<base::Bytes> planned_at_end() const override {
-    return in_op_ && !is_another() ? less_not_under_way(agenda_->planned_at_end(position_)) : std::nullopt;
+    return in_op_ && !is_another() ? less_not_submitted(agenda_->planned_at_end(position_)) : std::nullopt;
   }
   std::uint32_t followed_window() const override { return followed_window_; }
   std::uint64_t followed_ops() const override { return followed_; }
@@ -80,107 +84,38 @@ class PlanCursor final : public ActionSource {
     is_disturbed_ = true;
   }
   /// Blocks that were storages of the plan until the last reported op, and no longer are.
-  const std::vector<Block*>& replaced() const { return replaced_; }
+  const std::vector<Block*>& replaced() const { return storages_.replaced(); }
   std::uint32_t position() const { return position_; }  // the op that is expected, or under way
   std::uint64_t windows() const { return windows_; }    // that ended
 
  private:
-  struct PageOut {
-    std::uint32_t row;
-    std::uint64_t window;
-    Block* block;  // null: it was never there; may be dead
-    std::uint64_t number;
-  };
-
-  std::optional<std::uint32_t> find_further_on(const base::OpSignature& op,
-                                               const std::optional<base::OpSignature>& silent) const;
-  std::optional<std::uint32_t> find_by_arguments(const base::OpSignature& op, std::span<Block* const> touched) const;
-  void note_recent(const base::OpSignature& op);
-  bool is_best_match(std::uint32_t at) const;
-  template <typename Same>
-  std::size_t matching_before(std::uint32_t at, Same same) const;
-  std::optional<std::uint32_t> find_by_names() const;
   void skip_to(std::uint32_t op, std::vector<Action>& actions);
   void begin_rows(std::vector<Action>& actions, std::optional<std::uint32_t> skipping_to = std::nullopt);
   void begin_elsewhere(std::vector<Action>& actions);
   void bring_about(std::vector<Action>& actions, bool elsewhere);
   void put_below(Block& block, std::vector<Action>& actions);
-  const plan::Row* row_now(plan::StorageId storage) const;
-  void await_all_queued(std::vector<Action>& actions);
-  std::optional<base::Bytes> less_not_under_way(std::optional<base::Bytes> planned) const;
+  std::optional<base::Bytes> less_not_submitted(std::optional<base::Bytes> planned) const;
   std::uint64_t ops_so_far() const { return windows_ * agenda_->ops() + position_; }
-  std::optional<plan::StorageId> next_birth(base::Bytes size);
-  std::optional<std::uint64_t> place_of_temporary(base::Bytes charged);
-  std::optional<std::uint64_t> gap_in_row(base::Bytes charged) const;
-  std::optional<std::uint64_t> gap_between_rows(base::Bytes charged) const;
-  /// The row of what the op under way makes; null if there is none.
-  const plan::Row* born_row(plan::StorageId storage) const;
-  void await(std::uint32_t ticket, std::vector<Action>& actions);
-  /// How many page-outs there have been up to the newest with this ticket; 0 if it is known to be done.
-  std::uint64_t count_until(std::uint32_t ticket) const;
-  void queue_until(std::uint64_t count, std::vector<Action>& actions);
-  void forget_until(std::uint64_t count);
   void end_rows(std::vector<Action>& actions);
-  bool match_births(std::uint32_t op);
-  void match_arguments(std::span<Block* const> touched);
-  void replace_arguments(std::span<Block* const> touched, std::vector<Action>& actions);
-  bool uses_others(std::span<Block* const> touched) const;
-  void adopt_entries(const PlanCursor& from);
-  void adopt_entry(plan::StorageId id, const PlanCursor& from, bool by_identity);
+  void match_arguments(const base::OpSignature& op, std::span<Block* const> touched, std::vector<Action>& actions);
   void take_over(std::vector<Action>& actions);
-  std::optional<plan::StorageId> continued_by(plan::StorageId ending, std::uint32_t last) const;
-  bool made_nothing() const;
   /// The op under way, which was taken for the plan's.
-  bool is_another() const { return is_provisional_ && made_nothing(); }
+  bool is_another() const { return is_provisional_ && births_.made() == 0 && agenda_->makes_something(position_); }
   void miss(const base::OpSignature& op, std::span<Block* const> touched);
-  void forget_likely();
 
   std::shared_ptr<const follow::Agenda> agenda_;
-  std::vector<Block*> blocks_;  // by storage; null if unknown
-  std::unordered_map<const Block*, plan::StorageId> storages_;
-  std::deque<PageOut> page_outs_;  // which compute does not know to be done, oldest first
-  std::uint64_t forgotten_ = 0;    // page-outs before those
-  std::uint64_t queued_ = 0;       // how many of all, forgotten ones too, the queue of page-ins awaits
-  /// By need: how many are done once compute has waited for the page-ins needed there.
-  std::vector<std::uint64_t> done_by_need_;
-  struct Birth {
-    Block* block;
-    std::uint32_t place;  // among all that the op made
-  };
-  std::vector<Birth> born_;       // in the op under way, or the likely one before
-  std::uint32_t made_ = 0;        // blocks in the op under way
-  bool makes_otherwise_ = false;  // it makes others than in the last window, as far as sizes tell
-  bool is_resized_ = false;       // the op under way was called with other sizes than planned
-  /// By op: the places of its births among all that it makes, as they were in the last window; empty: not known.
-  std::vector<std::vector<std::uint32_t>> places_;
-  std::vector<plan::StorageId> placed_;  // in the op under way
-  /// A temporary of the op under way.
-  struct Temporary {
-    const Block* block;  // null: it is about to be made
-    std::uint64_t begin, end;
-  };
-  std::vector<Temporary> temporaries_;       // by begin
-  std::vector<Block*> replaced_;             // by others, when the op began
-  std::vector<plan::StorageId> lost_;        // since the last op began: their blocks died, the trace has them alive
-  std::optional<base::OpSignature> missed_;  // the op before, if it was not expected
-  std::deque<base::OpSignature> recent_;     // the last ops that touched something, newest first
-  /// The plan's op that the missed one probably was, by what it touched. If the next op agrees, what it made is known.
-  std::optional<std::uint32_t> likely_;
-  bool is_in_likely_ = false;                // it is under way
-  std::optional<base::OpSignature> silent_;  // an op that may not be the plan's: it has made nothing so far
-  /// A page-out that the plan has in flight and that was not submitted, as its op was not the plan's. `until`: by
-  /// `ops_so_far`.
-  struct NotUnderWay {
-    base::Bytes bytes;
-    std::uint64_t until;
-  };
-  std::vector<NotUnderWay> not_under_way_;
+  StorageMap storages_;
+  PageOutQueue page_outs_;
+  BirthMatcher births_;  // of the op under way, or the likely one before
+  TemporaryPlaces temporaries_;
+  Resynchroniser resync_;
+  bool is_in_likely_ = false;  // the likely op is under way
+  bool is_silent_ = false;     // an op is under way that may not be the plan's: it has made nothing so far
   std::uint32_t position_ = 0;
   std::uint64_t windows_ = 0;
   std::uint64_t followed_ = 0;
   std::uint64_t resized_ = 0;
   std::uint64_t misses_ = 0;
-  std::size_t misses_in_a_row_ = 0;
   /// This window so far, or the last one: each op was the expected one, and used and held what the plan knows.
   bool is_whole_ = false;
   std::uint32_t followed_window_ = 0;

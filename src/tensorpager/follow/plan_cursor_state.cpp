@@ -12,10 +12,11 @@ using base::Bytes;
 /// The page-outs that the plan has in flight here were not submitted, or were those of another part of it.
 void PlanCursor::begin_elsewhere(std::vector<Action>& actions) {
   is_elsewhere_ = is_disturbed_ = false;
-  await_all_queued(actions);
-  not_under_way_.clear();
+  page_outs_.await_all_queued(actions);
+  std::vector<PageOutQueue::NotSubmitted> not_submitted;
   for (const Agenda::PageOut& one : agenda_->under_way(position_))
-    not_under_way_.push_back({one.bytes, ops_so_far() - position_ + one.until});
+    not_submitted.push_back({one.bytes, ops_so_far() - position_ + one.until});
+  page_outs_.set_not_submitted(std::move(not_submitted));
   bring_about(actions, true);
 }
 
@@ -25,10 +26,10 @@ void PlanCursor::begin_elsewhere(std::vector<Action>& actions) {
 /// others; as many as can go to their own places without evicting another, which would come back, do.
 void PlanCursor::bring_about(std::vector<Action>& actions, bool elsewhere) {
   std::vector<std::pair<Block*, const Row*>> to_come;
-  for (std::uint32_t i = 0; i < blocks_.size(); ++i) {
-    Block* const block = blocks_[i];
+  for (std::uint32_t i = 0; i < agenda_->storages(); ++i) {
+    Block* const block = storages_.block_of(StorageId{i});
     if (block == nullptr) continue;
-    const Row* const row = row_now(StorageId{i});
+    const Row* const row = agenda_->row_at(StorageId{i}, position_);
     if (row == nullptr && (elsewhere || (block->is_charged() && !block->is_leaving())))
       put_below(*block, actions);
     else if (row != nullptr && (row->begin < position_ || row->fill == Fill::kBoundary) &&
@@ -52,33 +53,15 @@ void PlanCursor::bring_about(std::vector<Action>& actions, bool elsewhere) {
   }
 }
 
-/// The row that the storage is in; null if it is paged out, or does not exist.
-const Row* PlanCursor::row_now(StorageId storage) const {
-  for (const std::uint32_t i : agenda_->rows_of(storage)) {
-    const Row& row = agenda_->row(i);
-    if (row.begin <= position_ && position_ < row.end) return &row;
-  }
-  return nullptr;
-}
-
 /// Pages out a block that the plan has nowhere now; no earlier request for it holds any more.
 void PlanCursor::put_below(Block& block, std::vector<Action>& actions) {
   if (block.is_exported()) note_disturbed();  // it stays
   page_out_for_good(block, actions);
 }
 
-void PlanCursor::await_all_queued(std::vector<Action>& actions) {
-  const std::uint64_t count = forgotten_ + page_outs_.size();
-  queue_until(count, actions);
-  forget_until(count);
-}
-
-std::optional<Bytes> PlanCursor::less_not_under_way(std::optional<Bytes> planned) const {
+std::optional<Bytes> PlanCursor::less_not_submitted(std::optional<Bytes> planned) const {
   if (!planned) return planned;
-  Bytes bytes = *planned;
-  for (const NotUnderWay& one : not_under_way_)
-    if (ops_so_far() < one.until) bytes -= one.bytes;
-  return bytes;
+  return *planned - page_outs_.not_submitted(ops_so_far());
 }
 
 }  // namespace tensorpager::follow
