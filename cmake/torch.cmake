@@ -32,7 +32,7 @@ endif()
 
 tensorpager_module(memory SOURCES torch_allocator.cpp torch_storages.cpp USES memory_stable)
 tensorpager_module(intercept
-  SOURCES call_record.cpp collectives.cpp device_storages.cpp fallthrough.cpp foreign.cpp frame.cpp hot_ops.cpp interceptor.cpp list_ops.cpp op_info.cpp op_work.cpp python_dispatch.cpp tensors.cpp
+  SOURCES call_record.cpp collectives.cpp compiled_call.cpp device_storages.cpp fallthrough.cpp foreign.cpp frame.cpp hot_ops.cpp interceptor.cpp list_ops.cpp op_info.cpp op_work.cpp python_dispatch.cpp tensors.cpp
   USES arena pager)
 tensorpager_module(dry
   SOURCES attention_shapes.cpp call.cpp card.cpp convolution_shapes.cpp draws.cpp dry.cpp first_run.cpp op_traits.cpp outcome.cpp recurrent_shapes.cpp shape_table.cpp shapes.cpp signature.cpp skipper.cpp stand_ins.cpp

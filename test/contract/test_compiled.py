@@ -99,6 +99,24 @@ def test_compiled_training_has_the_same_bits_as_after_the_session(spill, tmp_pat
     assert losses() == found
 
 
+@pytest.mark.forked
+def test_each_call_of_a_compiled_kernel_is_an_op(spill):
+    import torch
+
+    import tensorpager
+    from tensorpager import _core
+
+    with tensorpager.enable(budget="unlimited", spill=spill):
+        tensor = torch.ones(1 << 14)
+        before = tensorpager.stats()["ops"]
+        for _ in range(7):
+            seen = _core.call_pinned(
+                lambda t: tensorpager.stats()["pins"], (tensor,), [(tensor.untyped_storage()._cdata, True)]
+            )
+            assert seen == 1
+        assert tensorpager.stats()["ops"] == before + 7
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("options", ["budget", "fuzz"])
 @pytest.mark.parametrize("case", BUDGETS)

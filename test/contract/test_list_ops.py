@@ -87,3 +87,28 @@ def test_an_item_that_alone_does_not_fit_is_refused_before_any_is_updated(spill)
             optimizer.step()
         assert digest(*parameters) == before
         assert tensorpager.stats()["pins"] == 0
+
+
+def test_each_part_of_a_list_op_is_an_op(spill):
+    tensors = 8  # each call's item is one of a list of parameters and one of gradients: 512 KiB
+    with tensorpager.enable(budget=8 << 20, spill=spill, quiet=True):  # parts are at most a sixteenth: one item
+        parameters, gradients = ([torch.ones(WIDTH, WIDTH) for _ in range(tensors)] for _ in range(2))
+
+        def ops_of_a_step():
+            before = tensorpager.stats()["ops"]
+            torch._fused_sgd_(
+                parameters,
+                gradients,
+                [],
+                weight_decay=0.0,
+                momentum=0.0,
+                lr=0.5,
+                dampening=0.0,
+                nesterov=False,
+                maximize=False,
+                is_first_step=False,
+            )
+            return tensorpager.stats()["ops"] - before
+
+        assert ops_of_a_step() == tensors
+        assert all((parameter == 0.5).all() for parameter in parameters)

@@ -53,15 +53,14 @@ class GuideTest : public pager::PagerTest {
     names_.push_back(std::make_unique<std::string>(name));
     pager_.at_op_boundary();
     pager::PinSet pins(pager_, pager::Temporaries::kKeep);
-    pager::Touches touches;
+    pager::RecordedOp recorded;
     for (const auto& [block, expected] : read)
-      pins.see(*block, Access::kRead), touches.add(block->number, Access::kRead);
-    if (written != nullptr) pins.see(*written, Access::kWrite), touches.add(written->number, Access::kWrite);
+      pins.see(*block, Access::kRead), recorded.touch(block->number, Access::kRead);
+    if (written != nullptr) pins.see(*written, Access::kWrite), recorded.touch(written->number, Access::kWrite);
     pins.follow(base::name_hash(name));
     pins.admit();
-    std::optional<pager::RecordedOp> recorded;
     if (base::EventSink* const sink = pager_.sink())
-      recorded.emplace(*sink, pins, OpFacts{.name = *names_.back(), .backward = name == "backward"}, touches);
+      recorded.begin(*sink, pins, OpFacts{.name = *names_.back(), .backward = name == "backward"});
     for (const auto& [block, expected] : read) EXPECT_TRUE(pager::is_filled(*block, expected)) << name;
     if (written != nullptr) pager::fill(*written, seed);
     return makes ? &make(kBlock, seed) : nullptr;

@@ -60,9 +60,9 @@ using List = std::vector<std::string>;
 class SinkTest : public PagerTest {
  protected:
   void begin(std::optional<RecordedOp>& op, const PinSet& pins, const char* name, std::vector<Block*> read) {
-    Touches touches;
-    for (const Block* block : read) touches.add(block->number, Access::kRead);
-    op.emplace(notes, pins, OpFacts{.name = name}, touches);
+    op.emplace();
+    for (const Block* block : read) op->touch(block->number, Access::kRead);
+    op->begin(notes, pins, OpFacts{.name = name});
   }
   Notes notes;
 };

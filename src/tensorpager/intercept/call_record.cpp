@@ -6,12 +6,26 @@
 
 namespace tensorpager::intercept {
 
-void CallRecord::add(const at::TensorBase& tensor, pager::Access access) {
+void CallRecord::add(const at::TensorBase& tensor, pager::Access access, Frame& frame) {
   tensors_.push_back(tensor);
-  if (g_target.device != nullptr) return add_of_device(tensor, access);
-  g_target.finder().in_tensor(tensor, [&](const pager::Block& block) {
-    touches_.add(block.number, access);
+  g_target.finder().in_tensor(tensor, [&](pager::Block& block) {
+    frame.see(block, access);
+    if (g_target.device != nullptr) return;
+    op_.touch(block.number, access);
     count(tensor, block.size, access);
+  });
+  if (g_target.device != nullptr) add_of_device(tensor, access);
+}
+
+void CallRecord::add(const c10::IValue& value, pager::Access access, Frame& frame) {
+  if (value.isStorage()) return frame.see(value, access);
+  for_each_tensor(value, [&](const at::TensorBase& tensor) { add(tensor, access, frame); });
+}
+
+void CallRecord::add(c10::StorageImpl& storage, pager::Access access, Frame& frame) {
+  g_target.finder().in_storage(storage, [&](pager::Block& block) {
+    frame.see(block, access);
+    if (g_target.device == nullptr) op_.touch(block.number, access);
   });
 }
 
@@ -22,7 +36,7 @@ void CallRecord::add_of_device(const at::TensorBase& tensor, pager::Access acces
   const auto found =
       g_target.device->find(tensor.storage().unsafeGetStorageImpl()->_mutable_data_ptr_no_checks().get());
   if (!found) return;
-  touches_.add(found->number, access);
+  op_.touch(found->number, access);
   count(tensor, found->size, access);
 }
 
@@ -33,17 +47,7 @@ void CallRecord::count(const at::TensorBase& tensor, base::Bytes storage, pager:
   if (access == pager::Access::kWrite && info_.reads_what_it_writes) moved_ += once;
 }
 
-void CallRecord::add(const c10::IValue& value, pager::Access access) {
-  if (value.isTensor()) {
-    add(value.toTensor(), access);
-  } else if (value.isList()) {
-    for (const c10::IValue& element : value.toListRef()) add(element, access);
-  } else if (value.isTuple()) {
-    for (const c10::IValue& element : value.toTupleRef().elements()) add(element, access);
-  }
-}
-
-void CallRecord::tell(base::EventSink& sink, Frame& frame, c10::ArrayRef<c10::IValue> arguments) {
+void CallRecord::begin(base::EventSink& sink, const Frame& frame, c10::ArrayRef<c10::IValue> arguments) {
   base::OpFacts facts{.name = info_.name, .random = info_.random, .list = info_.list};
   facts.backward = torch::autograd::get_current_graph_task_id() != -1;
   facts.flops = flops_of(info_.arithmetic, tensors_, arguments);
@@ -53,13 +57,7 @@ void CallRecord::tell(base::EventSink& sink, Frame& frame, c10::ArrayRef<c10::IV
     facts.precision = precision_of(tensor);
     break;
   }
-  frame.record(sink, facts, touches_);
-}
-
-void record_boxed(base::EventSink& sink, Frame& frame, const OpInfo& info, c10::ArrayRef<c10::IValue> arguments) {
-  CallRecord record(info);
-  for (const OpInfo::Argument& argument : info.tensor_arguments) record.add(arguments[argument.index], argument.access);
-  record.tell(sink, frame, arguments);
+  op_.begin(sink, frame.pins(), facts);
 }
 
 }  // namespace tensorpager::intercept

@@ -1,5 +1,5 @@
-// What one call does, gathered from its arguments for the recorder of ops: they are visited a second time, only while
-// ops are recorded.
+// What one call does, gathered for the recorder of ops from the same visit of its arguments that pins their blocks.
+// Only while ops are recorded.
 #pragma once
 
 #include <vector>
@@ -14,23 +14,22 @@ class CallRecord {
  public:
   explicit CallRecord(const OpInfo& info) : info_(info) {}
 
-  void add(const at::TensorBase& tensor, pager::Access access);
-  void add(const c10::IValue& value, pager::Access access);
+  /// An argument of the call, which the frame sees too.
+  void add(const at::TensorBase& tensor, pager::Access access, Frame& frame);
+  void add(const c10::IValue& value, pager::Access access, Frame& frame);
+  void add(c10::StorageImpl& storage, pager::Access access, Frame& frame);
 
-  /// Reports the op to the sink, and to the frame that it is recorded. `arguments`: of a boxed call.
-  void tell(base::EventSink& sink, Frame& frame, c10::ArrayRef<c10::IValue> arguments = {});
+  /// Reports the op to the sink, from here to the end of this object. `arguments`: of a boxed call.
+  void begin(base::EventSink& sink, const Frame& frame, c10::ArrayRef<c10::IValue> arguments);
 
  private:
   void add_of_device(const at::TensorBase& tensor, pager::Access access);
   void count(const at::TensorBase& tensor, base::Bytes storage, pager::Access access);
 
   const OpInfo& info_;
-  pager::Touches touches_;
   std::vector<at::TensorBase> tensors_;
   base::Bytes moved_;
+  pager::RecordedOp op_;
 };
-
-/// The record of a call whose arguments lie in `arguments`.
-void record_boxed(base::EventSink& sink, Frame& frame, const OpInfo& info, c10::ArrayRef<c10::IValue> arguments);
 
 }  // namespace tensorpager::intercept

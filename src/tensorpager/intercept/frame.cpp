@@ -6,18 +6,6 @@ namespace tensorpager::intercept {
 
 Target g_target;
 
-namespace {
-
-void collect(std::vector<at::TensorBase>& tensors, const c10::IValue& value) {
-  if (value.isTensor()) {
-    tensors.push_back(value.toTensor());
-  } else if (value.isList()) {
-    for (const c10::IValue& element : value.toListRef()) collect(tensors, element);
-  }
-}
-
-}  // namespace
-
 std::string describe_call(const char* op, c10::ArrayRef<at::TensorBase> tensors) {
   constexpr std::size_t kMostTensors = 8;
   std::ostringstream text;
@@ -37,7 +25,8 @@ std::string describe_call(const char* op, c10::ArrayRef<at::TensorBase> tensors)
 
 std::string describe_call(const char* op, c10::ArrayRef<c10::IValue> arguments) {
   std::vector<at::TensorBase> tensors;
-  for (const c10::IValue& argument : arguments) collect(tensors, argument);
+  for (const c10::IValue& argument : arguments)
+    for_each_tensor(argument, [&](const at::TensorBase& tensor) { tensors.push_back(tensor); });
   return describe_call(op, tensors);
 }
 

@@ -3,15 +3,13 @@
 
 #include <c10/util/Exception.h>
 
-#include <exception>
-#include <optional>
 #include <string>
+#include <type_traits>
 
 #include "tensorpager/base/errors.h"
 #include "tensorpager/intercept/device_storages.h"
 #include "tensorpager/intercept/tensors.h"
 #include "tensorpager/pager/pin_set.h"
-#include "tensorpager/pager/recorded_op.h"
 #include "tensorpager/pager/shortage.h"
 
 namespace tensorpager::intercept {
@@ -46,34 +44,28 @@ class Frame {
   explicit Frame(pager::WorkingRoom* room, pager::Temporaries temporaries = pager::Temporaries::kKeep)
       : pins_(*g_target.pager, temporaries, room) {}
 
+  void see(pager::Block& block, pager::Access access) { pins_.see(block, access); }
   void see(const at::TensorBase& tensor, pager::Access access) {
-    g_target.finder().in_tensor(tensor, [&](pager::Block& block) { pins_.see(block, access); });
+    g_target.finder().in_tensor(tensor, [&](pager::Block& block) { see(block, access); });
   }
   void see(const c10::IValue& value, pager::Access access) {
-    g_target.finder().in_value(value, [&](pager::Block& block) { pins_.see(block, access); });
+    g_target.finder().in_value(value, [&](pager::Block& block) { see(block, access); });
+  }
+  void see(c10::StorageImpl& storage, pager::Access access) {
+    g_target.finder().in_storage(storage, [&](pager::Block& block) { see(block, access); });
   }
 
-  /// Whether a plan is followed: then call `follow` before `run`.
-  bool is_followed() const { return pins_.is_followed(); }
-  void follow(std::uint64_t name) { name_ = name; }
+  /// Whether plans and recorders are notified of the op. Of one that Python implements they are not: what it calls is
+  /// reported.
+  bool is_reported() const { return pins_.keeps_temporaries(); }
 
-  /// Admits, then runs the op. `describe()` is called only when it does not fit.
-  template <typename Run, typename Describe>
-  decltype(auto) run(Run&& run, Describe&& describe) {
-    try {
-      admit();
-      return run();
-    } catch (const c10::OutOfMemoryError&) {
-      // The op that the program called is named, not one that its kernel called.
-      if (!hands_results_up())
-        if (const auto shortage = pager::take_shortage()) throw_out_of_memory(describe(), *shortage);
-      throw;
-    }
-  }
-
-  /// Records the op from here to its end. One that Python implements is not recorded: what it calls is.
-  void record(base::EventSink& sink, const base::OpFacts& facts, pager::Touches& touches) {
-    if (pins_.keeps_temporaries()) recorded_.emplace(sink, pins_, facts, touches);
+  /// Notifies a plan, if one is followed, of the op, whose name's hash is `name()`, and pins all that was seen. Throws
+  /// torch's out-of-memory error without the op.
+  template <typename Name>
+  void admit(Name&& name) {
+    if (pins_.is_followed() && is_reported()) [[unlikely]]
+      follow(name());
+    or_throw_shortage([&] { pins_.admit(); });
   }
 
   /// R1: whether results stay pinned in the op that called this one. Returns false if that op does not keep them.
@@ -96,22 +88,24 @@ class Frame {
       g_target.finder().in_value(value, keep);
   }
 
+  const pager::PinSet& pins() const { return pins_; }
+
  private:
-  void admit() {
+  template <typename Attempt>
+  static void or_throw_shortage(Attempt&& attempt) {
     try {
-      if (name_ != 0 && pins_.keeps_temporaries()) [[unlikely]]  // an op in Python is not reported: what it calls is
-        pins_.follow(name_);
-      pins_.admit();
+      attempt();
     } catch (const base::OverBudget& error) {
       throw_shortage(error.what());
     } catch (const base::IoError& error) {
       throw_shortage(error.what());
     }
   }
+  [[gnu::noinline]] void follow(std::uint64_t name) {
+    or_throw_shortage([&] { pins_.follow(name); });
+  }
 
   pager::PinSet pins_;
-  std::uint64_t name_ = 0;  // set if a plan is followed
-  std::optional<pager::RecordedOp> recorded_;
 };
 
 }  // namespace tensorpager::intercept

@@ -3,10 +3,10 @@
 #include <tuple>
 #include <type_traits>
 
-#include "tensorpager/intercept/call_record.h"
-#include "tensorpager/intercept/collectives.h"
 #include "tensorpager/intercept/frame.h"
 #include "tensorpager/intercept/key.h"
+#include "tensorpager/intercept/op_info.h"
+#include "tensorpager/intercept/op_protocol.h"
 
 namespace tensorpager::intercept {
 namespace {
@@ -31,23 +31,12 @@ void visit_argument(const std::remove_reference_t<Declared>& argument, Visit&& v
   }
 }
 
-template <typename Argument>
-void collect(std::vector<at::TensorBase>& tensors, const Argument& argument) {
-  if constexpr (std::is_same_v<Argument, at::Tensor>) {
-    tensors.push_back(argument);
-  } else if constexpr (std::is_same_v<Argument, std::optional<at::Tensor>>) {
-    if (argument.has_value()) tensors.push_back(*argument);
-  } else if constexpr (std::is_same_v<Argument, at::TensorList> || std::is_same_v<Argument, at::ITensorListRef>) {
-    for (const at::Tensor& tensor : argument) tensors.push_back(tensor);
-  }
-}
-
-template <typename Result>
-void take_results(Frame& frame, const Result& result) {
+template <typename Result, typename Visit>
+void visit_results(const Result& result, Visit&& visit) {
   if constexpr (std::is_same_v<Result, at::Tensor>) {
-    frame.take_result(result);
+    visit(result);
   } else if constexpr (requires { std::tuple_size<Result>::value; }) {
-    std::apply([&](const auto&... parts) { (take_results(frame, parts), ...); }, result);
+    std::apply([&](const auto&... parts) { (visit_results(parts, visit), ...); }, result);
   }
 }
 
@@ -58,46 +47,46 @@ constexpr bool kMayHoldTensor = std::is_same_v<Value, at::Tensor> || std::is_sam
 template <typename Op, typename Signature>
 struct Kernel;
 
+/// A kernel of the op, and a call of it for run_op.
 template <typename Op, typename Result, typename... Arguments>
 struct Kernel<Op, Result(Arguments...)> {
-  inline static pager::WorkingRoom room;
+  inline static pager::WorkingRoom working_room;
+
+  c10::DispatchKeySet keys;
+  std::tuple<std::remove_reference_t<Arguments>&...> arguments;
 
   static Result call(c10::DispatchKeySet keys, Arguments... arguments) {
     if (!g_target.active) [[unlikely]]
       return Op::redispatch(after_key(keys), std::forward<Arguments>(arguments)...);
-    release_finished_collectives();
-    g_target.pager->at_op_boundary();
-    Frame frame(&room);
-    const auto see = [&](const at::Tensor& tensor, Access access) { frame.see(tensor, access); };
-    (visit_argument<Arguments>(arguments, see), ...);
-    if (frame.is_followed()) [[unlikely]]
-      frame.follow(info().name_hash);
-    const auto describe = [&] {
-      std::vector<at::TensorBase> tensors;
-      (collect(tensors, arguments), ...);
-      return describe_call(Op::name, tensors);
-    };
-    const auto run = [&]() -> decltype(auto) {
-      if (base::EventSink* const sink = g_target.sink()) [[unlikely]]
-        record(*sink, frame, arguments...);
-      return Op::redispatch(after_key(keys), std::forward<Arguments>(arguments)...);
-    };
-    decltype(auto) result = frame.run(run, describe);
-    if (frame.wants_results(!(kMayHoldTensor<Arguments> || ...))) take_results(frame, result);
-    return static_cast<Result>(result);
+    return run_op(Kernel{keys, {arguments...}});
   }
 
-  [[gnu::noinline, gnu::cold]] static void record(base::EventSink& sink, Frame& frame,
-                                                  const std::remove_reference_t<Arguments>&... arguments) {
-    CallRecord call(info());
-    const auto add = [&](const at::Tensor& tensor, Access access) { call.add(tensor, access); };
-    (visit_argument<Arguments>(arguments, add), ...);
-    call.tell(sink, frame);
-  }
-
+  pager::WorkingRoom* room() const { return &working_room; }
+  pager::Temporaries temporaries() const { return pager::Temporaries::kKeep; }
+  bool is_factory() const { return !(kMayHoldTensor<Arguments> || ...); }
+  c10::ArrayRef<c10::IValue> boxed_arguments() const { return {}; }
   [[gnu::noinline, gnu::cold]] static const OpInfo& info() {
     static const OpInfo& found = op_info(c10::Dispatcher::singleton().findSchemaOrThrow(Op::name, Op::overload_name));
     return found;
+  }
+
+  template <typename Visit>
+  void for_each_argument(Visit&& visit) const {
+    std::apply([&](const auto&... each) { (visit_argument<Arguments>(each, visit), ...); }, arguments);
+  }
+  template <typename Visit>
+  void for_each_result(const std::remove_reference_t<Result>& result, Visit&& visit) const {
+    visit_results(result, visit);
+  }
+  Result run() const {
+    return std::apply(
+        [&](auto&&... each) -> Result { return Op::redispatch(after_key(keys), std::forward<Arguments>(each)...); },
+        arguments);
+  }
+  [[gnu::noinline, gnu::cold]] std::string describe() const {
+    std::vector<at::TensorBase> tensors;
+    for_each_argument([&](const at::Tensor& tensor, Access /*access*/) { tensors.push_back(tensor); });
+    return describe_call(Op::name, tensors);
   }
 };
 

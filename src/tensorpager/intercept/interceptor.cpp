@@ -4,7 +4,7 @@
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/library.h>
 
-#include "tensorpager/intercept/call_record.h"
+#include "tensorpager/intercept/boxed_call.h"
 #include "tensorpager/intercept/collectives.h"
 #include "tensorpager/intercept/fallthrough.h"
 #include "tensorpager/intercept/foreign.h"
@@ -13,47 +13,19 @@
 #include "tensorpager/intercept/key.h"
 #include "tensorpager/intercept/list_ops.h"
 #include "tensorpager/intercept/op_info.h"
+#include "tensorpager/intercept/op_protocol.h"
 #include "tensorpager/intercept/python_dispatch.h"
 
 namespace tensorpager::intercept {
-namespace {
-
-/// The arguments are still on the stack if a kernel was called unboxed, which all kernels that allocate are.
-std::string describe(const OpInfo& info, const torch::jit::Stack& stack, std::size_t first) {
-  const bool is_there = stack.size() >= first + info.arguments;
-  return describe_call(info.name.c_str(),
-                       c10::ArrayRef<c10::IValue>(stack.data() + first, is_there ? info.arguments : 0));
-}
-
-}  // namespace
 
 void run_boxed(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
   if (!g_target.active) {
     op.redispatchBoxed(after_key(keys), stack);
     return;
   }
-  release_finished_collectives();
-  g_target.pager->at_op_boundary();
   const OpInfo& info = op_info(op);
-  if (info.list_op && run_in_parts(op, info, keys, stack)) return;
-  const std::size_t first = stack->size() - info.arguments;
-  Frame frame(&info.room, info.temporaries);
-  for (const OpInfo::Argument& argument : info.tensor_arguments)
-    frame.see((*stack)[first + argument.index], argument.access);
-  const auto run = [&] {
-    if (base::EventSink* const sink = g_target.sink()) [[unlikely]]
-      record_boxed(*sink, frame, info, torch::jit::last(*stack, info.arguments));
-    if (info.collective) [[unlikely]]
-      run_collective(op, info, keys, stack);
-    else
-      op.redispatchBoxed(after_key(keys), stack);
-  };
-  if (frame.is_followed()) [[unlikely]]
-    frame.follow(info.name_hash);
-  frame.run(run, [&] { return describe(info, *stack, first); });
-  if (info.returns_tensors && frame.wants_results(info.tensor_arguments.empty()))
-    for (const c10::IValue& result : torch::jit::last(*stack, info.returns)) frame.take_result(result);
-  release_finished_collectives();  // this op may have waited for one
+  if (info.list_op && run_in_parts(op, info, keys, *stack)) return;
+  run_op(BoxedCall(op, info, keys, *stack));
 }
 
 void install(pager::Pager& pager, const arena::AddressSpace& space, c10::DeleterFnPtr claimed,

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "tensorpager/intercept/call_record.h"
+#include "tensorpager/intercept/boxed_call.h"
 #include "tensorpager/intercept/collectives.h"
 #include "tensorpager/intercept/frame.h"
-#include "tensorpager/intercept/key.h"
+#include "tensorpager/intercept/op_protocol.h"
 
 namespace tensorpager::intercept {
 namespace {
@@ -52,39 +52,29 @@ bool is_list_op(const c10::FunctionSchema& schema) {
 }
 
 bool run_in_parts(const c10::OperatorHandle& op, const OpInfo& info, c10::DispatchKeySet keys,
-                  torch::jit::Stack* stack) {
-  const std::size_t first = stack->size() - info.arguments;
+                  torch::jit::Stack& stack) {
+  const std::size_t first = stack.size() - info.arguments;
   // Kept here, not on the stack: a part that throws must leave no half of the arguments there.
-  const std::vector<c10::IValue> arguments(stack->begin() + static_cast<std::ptrdiff_t>(first), stack->end());
+  const std::vector<c10::IValue> arguments(stack.begin() + static_cast<std::ptrdiff_t>(first), stack.end());
   const std::vector<Bytes> bytes = item_bytes(arguments);
   Bytes total;
   for (const Bytes item : bytes) total += item;
   const std::uint64_t budget = g_target.pager->budget().count();
   if (bytes.size() < 2 || total.count() <= budget / kWholeShare) return false;
 
-  const auto describe = [&] { return describe_call(info.name.c_str(), c10::ArrayRef<c10::IValue>(arguments)); };
   const Bytes largest = *std::max_element(bytes.begin(), bytes.end());
   while (const auto shortage = g_target.pager->shortage_for(largest))
-    if (largest.count() > budget || !wait_for_a_collective()) throw_out_of_memory(describe(), shortage->what());
+    if (largest.count() > budget || !wait_for_a_collective())
+      throw_out_of_memory(describe_call(info.name.c_str(), c10::ArrayRef<c10::IValue>(arguments)), shortage->what());
 
-  torch::jit::drop(*stack, info.arguments);
+  torch::jit::drop(stack, info.arguments);
   for (std::size_t begin = 0, end = 0; begin < bytes.size(); begin = end) {
     Bytes part = bytes[end++];
     while (end < bytes.size() && (part + bytes[end]).count() <= budget / kPartShare) part += bytes[end++];
     torch::jit::Stack part_stack;
     for (const c10::IValue& argument : arguments)
       part_stack.push_back(argument.isTensorList() ? part_of(argument, begin, end) : argument);
-    Frame frame(&info.room);
-    for (const OpInfo::Argument& argument : info.tensor_arguments)
-      frame.see(part_stack[argument.index], argument.access);
-    const auto run = [&] {
-      if (base::EventSink* const sink = g_target.sink()) [[unlikely]]
-        record_boxed(*sink, frame, info, part_stack);
-      op.redispatchBoxed(after_key(keys), &part_stack);
-    };
-    if (frame.is_followed()) [[unlikely]]
-      frame.follow(info.name_hash);
-    frame.run(run, describe);
+    run_op(BoxedCall(op, info, keys, part_stack, arguments));
   }
   return true;
 }

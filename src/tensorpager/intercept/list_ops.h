@@ -12,10 +12,10 @@ namespace tensorpager::intercept {
 /// By schema and name: an op without results that takes tensor lists of one length, in place.
 bool is_list_op(const c10::FunctionSchema& schema);
 
-/// Runs the call in parts and takes its arguments off the stack. Returns false, with nothing done, if it is small
-/// against the budget or its lists do not match. Throws OutOfMemoryError before the first part runs if one item alone
-/// does not fit.
+/// Runs the call in parts, each of which is an op, and takes its arguments off the stack. Returns false, with nothing
+/// done, if it is small against the budget or its lists do not match. Throws OutOfMemoryError before the first part
+/// runs if one item alone does not fit.
 bool run_in_parts(const c10::OperatorHandle& op, const OpInfo& info, c10::DispatchKeySet keys,
-                  torch::jit::Stack* stack);
+                  torch::jit::Stack& stack);
 
 }  // namespace tensorpager::intercept

@@ -15,6 +15,21 @@ namespace tensorpager::intercept {
 [[gnu::noinline]] void for_each_part(const at::TensorBase& tensor,
                                      c10::function_ref<void(const at::TensorBase&)> visit);
 
+/// Calls `visit(tensor)` for each tensor in a value: by itself, in a list or in a tuple.
+template <typename Visit>
+void for_each_tensor(const c10::IValue& value, Visit&& visit) {
+  if (value.isTensor()) {
+    visit(value.toTensor());
+  } else if (value.isList()) {
+    for (const c10::IValue& element : value.toListRef()) {
+      if (!element.isTensor() && !element.isList() && !element.isTuple() && !element.isNone()) return;
+      for_each_tensor(element, visit);
+    }
+  } else if (value.isTuple()) {
+    for (const c10::IValue& element : value.toTupleRef().elements()) for_each_tensor(element, visit);
+  }
+}
+
 class BlockFinder {
  public:
   /// `claimed`: the deleter of storages whose context is their block (the rebinding binding); null if blocks keep their
@@ -60,19 +75,11 @@ class BlockFinder {
 
   template <typename Visit>
   void in_value(const c10::IValue& value, Visit&& visit) const {
-    if (value.isTensor()) {
-      in_tensor(value.toTensor(), visit);
-    } else if (value.isList()) {
-      for (const c10::IValue& element : value.toListRef()) {
-        if (!element.isTensor() && !element.isList() && !element.isTuple() && !element.isNone()) return;
-        in_value(element, visit);
-      }
-    } else if (value.isTuple()) {
-      for (const c10::IValue& element : value.toTupleRef().elements()) in_value(element, visit);
-    } else if (claimed_ != nullptr && value.isStorage()) {
-      // set_() compares addresses, and reads no bytes: a storage that keeps its address need not be resident.
-      in_storage(*value.toStorage().unsafeGetStorageImpl(), visit);
-    }
+    if (value.isTensor()) return in_tensor(value.toTensor(), visit);
+    // set_() compares addresses, and reads no bytes: a storage that keeps its address need not be resident.
+    if (claimed_ != nullptr && value.isStorage()) [[unlikely]]
+      return in_storage(*value.toStorage().unsafeGetStorageImpl(), visit);
+    for_each_tensor(value, [&](const at::TensorBase& tensor) { in_tensor(tensor, visit); });
   }
 
  private:

@@ -100,6 +100,7 @@ class PinSet {
   friend class Pager;
   /// Multiple of the arguments: a convolution's backward has a workspace of several times its inputs.
   static constexpr std::uint64_t kUnknownRoom = 8;
+  static constexpr std::size_t kInline = 12;  // blocks; few ops touch more
 
   struct Miss {
     Block* block;
@@ -125,7 +126,7 @@ class PinSet {
     return base::Bytes(all > done ? all - done : 0);
   }
   void tell_source(std::uint64_t name) {
-    base::InlineVector<Block*, 12> blocks;
+    base::InlineVector<Block*, kInline> blocks;
     for (const Miss& miss : misses_) blocks.push_back(miss.block);
     // Pin sets around this one belong to kernels in Python.
     for (const PinSet* around = parent_; around != nullptr; around = around->parent_)
@@ -146,8 +147,8 @@ class PinSet {
 
   Pager& pager_;
   PinSet* parent_;
-  base::InlineVector<Block*, 12> pins_;
-  base::InlineVector<Miss, 4> misses_;
+  base::InlineVector<Block*, kInline> pins_;
+  base::InlineVector<Miss, kInline> misses_;  // all arguments, if a plan is followed
   Temporaries temporaries_;
   const bool is_followed_;  // whether a plan was followed when the op began
   WorkingRoom* room_;

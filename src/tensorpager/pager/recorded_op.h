@@ -3,6 +3,9 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
+#include <span>
+#include <utility>
 
 #include "tensorpager/base/event_sink.h"
 #include "tensorpager/base/inline_vector.h"
@@ -12,37 +15,9 @@
 
 namespace tensorpager::pager {
 
-/// What one op touches, as it is handed to a sink.
-class Touches {
- public:
-  void add(std::uint64_t block, Access access) { list_.push_back({block, access == Access::kWrite}); }
-  std::span<const base::Touch> list() const { return {list_.begin(), list_.size()}; }
-
- private:
-  base::InlineVector<base::Touch, 12> list_;
-};
-
 class RecordedOp {
  public:
-  /// `pins`: the op's own; those around it belong to Python-registered kernels, whose arguments are pinned meanwhile.
-  RecordedOp(base::EventSink& sink, const PinSet& pins, const base::OpFacts& facts, Touches& touches) {
-    if (t_state.recorded_op != 0) {
-      sink.op_touches(t_state.recorded_op, touches.list());
-      return;
-    }
-    for (const PinSet* around = pins.parent(); around != nullptr; around = around->parent()) {
-      around->for_each([&](const Block& block) {
-        if ((block.state() & kDead) == 0) touches.add(block.number, Access::kRead);
-      });
-    }
-    sink_ = &sink;
-    base::OpFacts all = facts;
-    const bool has_before = t_state.op_ended != std::chrono::steady_clock::time_point();
-    if (has_before) all.before = std::chrono::steady_clock::now() - t_state.op_ended - t_state.paging;
-    t_state.recorded_op = sink.op_begins(all, touches.list());
-    t_state.paging = {};
-    begin_ = std::chrono::steady_clock::now();
-  }
+  RecordedOp() = default;
   ~RecordedOp() {
     if (sink_ == nullptr || t_state.recorded_op == 0) return;  // 0: forked in the middle, and the child has no sink
     const auto took = std::chrono::steady_clock::now() - begin_ - std::exchange(t_state.paging, {});
@@ -52,8 +27,34 @@ class RecordedOp {
   RecordedOp(const RecordedOp&) = delete;
   RecordedOp& operator=(const RecordedOp&) = delete;
 
+  /// Notes that the op touches the block of this number; before it begins.
+  void touch(std::uint64_t block, Access access) { touches_.push_back({block, access == Access::kWrite}); }
+
+  /// Reports the op with what it touches. `pins`: the op's own; those around it belong to Python-registered kernels,
+  /// whose arguments are pinned meanwhile.
+  void begin(base::EventSink& sink, const PinSet& pins, base::OpFacts facts) {
+    if (t_state.recorded_op != 0) {
+      sink.op_touches(t_state.recorded_op, touched());
+      return;
+    }
+    for (const PinSet* around = pins.parent(); around != nullptr; around = around->parent()) {
+      around->for_each([&](const Block& block) {
+        if ((block.state() & kDead) == 0) touch(block.number, Access::kRead);
+      });
+    }
+    sink_ = &sink;
+    const bool has_before = t_state.op_ended != std::chrono::steady_clock::time_point();
+    if (has_before) facts.before = std::chrono::steady_clock::now() - t_state.op_ended - t_state.paging;
+    t_state.recorded_op = sink.op_begins(facts, touched());
+    t_state.paging = {};
+    begin_ = std::chrono::steady_clock::now();
+  }
+
  private:
-  base::EventSink* sink_ = nullptr;  // null inside another op
+  std::span<const base::Touch> touched() const { return {touches_.begin(), touches_.size()}; }
+
+  base::InlineVector<base::Touch, 12> touches_;
+  base::EventSink* sink_ = nullptr;  // null before it begins, and inside another op
   std::chrono::steady_clock::time_point begin_;
 };
 

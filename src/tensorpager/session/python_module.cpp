@@ -11,9 +11,8 @@
 #include "tensorpager/base/errors.h"
 #include "tensorpager/base/options.h"
 #include "tensorpager/dry/dry.h"
+#include "tensorpager/intercept/compiled_call.h"
 #include "tensorpager/intercept/interceptor.h"
-#include "tensorpager/pager/pin_set.h"
-#include "tensorpager/pager/recorded_op.h"
 #include "tensorpager/session/accelerator.h"
 #include "tensorpager/session/exit_line.h"
 #include "tensorpager/session/session.h"
@@ -105,32 +104,28 @@ void pin_capsule(const py::capsule& capsule) {
     pin_until_deleted(*capsule.get_pointer<DLManagedTensorVersioned>());
 }
 
-/// Calls function(*arguments) with the blocks of these storages pinned; the flag says whether a storage is written.
+/// Calls function(*arguments), a compiled kernel, as an op that touches these storages; the flag says whether a storage
+/// is written.
 py::object call_pinned(const py::object& function, const py::tuple& arguments,
                        const std::vector<std::pair<std::uintptr_t, bool>>& storages) {
-  using namespace tensorpager::pager;
-  Pager& pager = Session::get().pager();
-  PinSet pins(pager, Temporaries::kLetGo);
+  using tensorpager::pager::Access;
+  std::vector<tensorpager::intercept::StorageArgument> touched;
   for (const auto& [storage, written] : storages)
-    if (Block* block = block_of(storage)) pins.see(*block, written ? Access::kWrite : Access::kRead);
-  constexpr const char* kName = "compiled";
+    touched.push_back({reinterpret_cast<c10::StorageImpl*>(storage), written ? Access::kWrite : Access::kRead});
+  py::object result;
+  std::optional<py::gil_scoped_release> others_go_on(std::in_place);  // while the storages are paged in
   try {
-    const py::gil_scoped_release others_go_on;
-    pins.follow(tensorpager::base::name_hash(kName));
-    pins.admit();
-  } catch (const std::runtime_error& error) {
+    tensorpager::intercept::run_compiled(touched, [&] {
+      others_go_on.reset();
+      result = function(*arguments);
+    });
+  } catch (const c10::OutOfMemoryError& error) {
+    others_go_on.reset();
     const py::object type = py::module_::import("torch").attr("OutOfMemoryError");
-    PyErr_SetString(type.ptr(), (std::string("Tensorpager: a compiled kernel: ") + error.what()).c_str());
+    PyErr_SetString(type.ptr(), error.what_without_backtrace());
     throw py::error_already_set();
   }
-  std::optional<RecordedOp> recorded;
-  if (auto* const sink = pager.sink()) {
-    Touches touches;
-    for (const auto& [storage, written] : storages)
-      if (const Block* block = block_of(storage)) touches.add(block->number, written ? Access::kWrite : Access::kRead);
-    recorded.emplace(*sink, pins, tensorpager::base::OpFacts{.name = kName}, touches);
-  }
-  return function(*arguments);
+  return result;
 }
 
 /// Has `function` called when a dry run is complete: on the main thread, as soon as that runs Python code again.
