@@ -35,6 +35,10 @@ class Agenda {
 
   const OpSignature& signature(std::uint32_t op) const { return signatures_[op]; }
   const std::vector<OpSignature>& signatures() const { return signatures_; }
+  /// Whether an op may be followed as this one: it has its name and, of any sizes, touches something if that does.
+  bool is_like(const OpSignature& op, std::uint32_t planned) const {
+    return op.name == signatures_[planned].name && (op.sizes != 0 || signatures_[planned].sizes == 0);
+  }
   /// The pageable storages that the op makes, in the order of the trace.
   std::span<const Birth> births(std::uint32_t op) const { return part(births_, birth_begins_, op); }
   /// The pageable storages that the op uses, without those that it makes.

@@ -1,72 +1,117 @@
 #include "tensorpager/follow/plan_cursor.h"
 
 #include <algorithm>
-#include <utility>
+
+#include "tensorpager/follow/planned_state.h"
 
 namespace tensorpager::follow {
 
-PlanCursor::PlanCursor(std::shared_ptr<const follow::Agenda> agenda)
+PlanCursor::PlanCursor(std::shared_ptr<const Agenda> agenda)
     : agenda_(std::move(agenda)),
       storages_(*agenda_),
-      page_outs_(agenda_->ops()),
       births_(*agenda_),
       temporaries_(*agenda_),
+      page_outs_(agenda_->ops()),
       resync_(*agenda_) {}
 
 void PlanCursor::begin_here() {
   page_outs_.forget_all();
-  windows_ = followed_ = resized_ = misses_ = 0;
-  is_elsewhere_ = true;
-  is_whole_ = false;
+  counts_ = {};
+  standing_ = Standing::kElsewhere;
 }
 
 bool PlanCursor::begin_op(const OpSignature& op, std::span<Block* const> touched, std::vector<Action>& actions) {
   take_over(actions);
   storages_.begin_op();
-  resync_.note_op(op);
   births_.begin_op();
   temporaries_.begin_op();
-  in_op_ = is_in_likely_ = is_silent_ = false;
-  const OpSignature& expected = agenda_->signature(position_);
-  const bool touches = op.sizes != 0;
-  if (op.name != expected.name || (!touches && expected.sizes != 0)) {
+  resync_.note_op(op);
+  if (!agenda_->is_like(op, position_)) {
     const auto further_on = resync_.find(op, position_);
     if (!further_on) {
-      is_silent_ = !touches;
-      if (touches)
+      if (op.sizes != 0) {
         miss(op, touched);
-      else
+      } else {
         resync_.note_silent(op);
+        op_ = Op::kSilent;
+      }
       return false;
     }
-    if (!resync_.has_missed()) ++misses_;  // the silent op was the plan's
+    if (!resync_.has_missed()) ++counts_.misses;  // the silent op was the plan's
     if (resync_.likely() && *resync_.likely() + 1 == *further_on) births_.bind_births(*resync_.likely(), storages_);
     skip_to(*further_on, actions);
   }
-  if (position_ == 0) is_whole_ = true;
-  if (op.sizes != agenda_->signature(position_).sizes) {
-    births_.note_resized();
-    is_whole_ = false;
-  }
-  resync_.note_found(op);
-  births_.forget();
-  match_arguments(op, touched, actions);
-  is_provisional_ = !touches;
-  in_op_ = true;
-  if (is_elsewhere_ || (position_ == 0 && is_disturbed_))
-    begin_elsewhere(actions);
-  else if (position_ == 0)
-    bring_about(actions, false);
-  begin_rows(actions);
+  follow(op, touched, actions);
   return true;
 }
 
+void PlanCursor::follow(const OpSignature& op, std::span<Block* const> touched, std::vector<Action>& actions) {
+  op_ = op.sizes != 0 ? Op::kPlanned : Op::kProvisional;
+  resync_.note_found(op);
+  births_.forget();
+  if (position_ == 0) standing_ = window_begins(standing_);
+  if (op.sizes != agenda_->signature(position_).sizes) {
+    births_.note_resized();
+    standing_ = resized(standing_);
+  }
+  match_arguments(op, touched, actions);
+  put_right(actions);
+  begin_rows(actions);
+}
+
 void PlanCursor::miss(const OpSignature& op, std::span<Block* const> touched) {
-  ++misses_;
+  ++counts_.misses;
   note_disturbed();
   births_.forget();
   resync_.note_miss(op, touched, position_, storages_);
-  is_in_likely_ = resync_.likely().has_value();
+  op_ = resync_.likely() ? Op::kLikely : Op::kMissed;
+}
+
+/// Whether the op under way, which was taken for the plan's, is another: it made nothing though the plan's op does.
+bool PlanCursor::is_another() const {
+  return op_ == Op::kProvisional && births_.made() == 0 && agenda_->makes_something(position_);
+}
+
+/// What continues another storage moves to its place. The plan may have paged it out, as nothing uses it any more.
+void PlanCursor::take_over(std::vector<Action>& actions) {
+  for (const StorageId ending : agenda_->deaths(op_before())) {
+    Block* const block = storages_.take_over(ending, op_before());
+    const auto place = block != nullptr ? place_of(*block) : std::nullopt;
+    if (!place) continue;
+    const bool is_gone = block->is_absent() || block->is_leaving();
+    actions.push_back({.kind = is_gone ? Action::Kind::kPageIn : Action::Kind::kMove,
+                       .block = block,
+                       .offset = *place,
+                       .may_be_dirty = is_gone});
+  }
+}
+
+/// Blocks that came for others were not at their planned places until now; those others are unplanned, and leave.
+void PlanCursor::match_arguments(const OpSignature& op, std::span<Block* const> touched, std::vector<Action>& actions) {
+  using Arguments = StorageMap::Arguments;
+  using Replacing = StorageMap::Replacing;
+  const Replacing replacing = expects(op) ? Replacing::kYes : Replacing::kNo;
+  const Arguments arguments = storages_.match_arguments(position_, touched, replacing);
+  for (Block* before : storages_.replaced()) page_out_for_good(*before, actions);
+  if (arguments == Arguments::kRebound || (arguments == Arguments::kOthers && is_whole(standing_))) note_disturbed();
+}
+
+/// The page-outs that the plan has in flight where it continues from elsewhere were not submitted, or were those of
+/// another part of it.
+void PlanCursor::put_right(std::vector<Action>& actions) {
+  Places places = Places::kPlanned;
+  if (is_elsewhere(standing_) || (position_ == 0 && standing_ == Standing::kDisturbed)) {
+    places = Places::kAny;
+    standing_ = follow::put_right(standing_);
+    page_outs_.await_all_queued(actions);
+    std::vector<PageOutQueue::NotSubmitted> not_submitted;
+    for (const Agenda::PageOut& one : agenda_->under_way(position_))
+      not_submitted.push_back({one.bytes, ops_so_far() - position_ + one.until});
+    page_outs_.set_not_submitted(std::move(not_submitted));
+  } else if (position_ != 0) {
+    return;
+  }
+  if (!reach_planned_state(*agenda_, storages_, position_, places, actions)) note_disturbed();
 }
 
 void PlanCursor::skip_to(std::uint32_t op, std::vector<Action>& actions) {
@@ -81,16 +126,13 @@ void PlanCursor::begin_rows(std::vector<Action>& actions, std::optional<std::uin
   for (const std::uint32_t i : agenda_->beginning(position_)) {
     const Row& row = agenda_->row(i);
     const bool pages_in = row.fill == Fill::kPageIn;
-    // Once compute has waited for the page-in it knows that what the queue waited for is done.
     if (row.wait != 0 && pages_in) page_outs_.await_queued(row.wait, actions);
     if (row.wait != 0 && !pages_in) page_outs_.await(row.wait, actions);
-    if (!pages_in) continue;
     const bool is_over = skipping_to && row.begin < *skipping_to && row.end <= *skipping_to;
-    Block* block = storages_.block_of(row.storage);
-    const bool may_be_dirty = row.leave == Leave::kPageOut || row.leave == Leave::kDies;
-    if (block == nullptr || is_over) continue;
-    actions.push_back(
-        {.kind = Action::Kind::kPageIn, .block = block, .offset = row.offset, .may_be_dirty = may_be_dirty});
+    if (!pages_in || is_over) continue;
+    Block* const block = storages_.block_of(row.storage);
+    if (block == nullptr) continue;
+    actions.push_back(page_in_of(*block, row));
     page_outs_.note_page_in(row.need);
   }
 }
@@ -104,22 +146,47 @@ bool PlanCursor::moves_at_end() const {
 
 void PlanCursor::end_op(std::vector<Action>& actions) {
   const bool is_plans = !is_another();
-  in_op_ = false;
+  op_ = Op::kNone;
   followed_window_ = 0;
   if (!is_plans) return;
   resync_.note_followed();
-  ++followed_;
+  ++counts_.followed;
   const bool are_births_as_expected = births_.bind_births(position_, storages_);
   if (!are_births_as_expected) note_disturbed();
-  if (births_.is_resized() || !are_births_as_expected) ++resized_;
+  if (births_.is_resized() || !are_births_as_expected) ++counts_.resized;
   births_.forget();
   page_outs_.note_needed(position_);
   end_rows(actions);
 }
 
+void PlanCursor::end_rows(std::vector<Action>& actions) {
+  ++position_;
+  for (const std::uint32_t i : agenda_->leaving(position_)) {
+    const Row& row = agenda_->row(i);
+    if (row.leave != Leave::kPageOut && row.leave != Leave::kDrop) continue;
+    Block* const block = storages_.block_of(row.storage);
+    const bool is_awaited = row.leave == Leave::kPageOut;
+    if (block != nullptr && block->is_exported()) note_disturbed();  // it stays
+    if (block != nullptr) actions.push_back({is_awaited ? Action::Kind::kPageOut : Action::Kind::kDrop, block});
+    if (is_awaited)
+      page_outs_.add({i, agenda_->ticket(i), counts_.windows, block, block != nullptr ? block->number : 0});
+  }
+  if (position_ == agenda_->ops()) end_window(actions);
+}
+
+void PlanCursor::end_window(std::vector<Action>& actions) {
+  for (const std::uint32_t i : agenda_->arriving_at_end())
+    if (Block* block = storages_.block_of(agenda_->row(i).storage)) actions.push_back({Action::Kind::kNeed, block});
+  page_outs_.note_needed(agenda_->ops());
+  position_ = 0;
+  ++counts_.windows;
+  if (is_whole(standing_)) followed_window_ = agenda_->ops();
+  page_outs_.begin_window(counts_.windows, ops_so_far(), actions);
+}
+
 void PlanCursor::enter(std::uint32_t op, const PlanCursor& from) {
   position_ = op;
-  is_whole_ = from.is_whole_;
+  standing_ = is_whole(from.standing_) ? Standing::kContinued : Standing::kElsewhere;
   for (std::uint32_t at = 0; at < op; ++at) {
     const auto births = agenda_->births(at), others = from.agenda_->births(at);
     for (std::size_t k = 0; k < std::min(births.size(), others.size()); ++k)
@@ -130,44 +197,21 @@ void PlanCursor::enter(std::uint32_t op, const PlanCursor& from) {
 
 void PlanCursor::leave(std::vector<Action>& actions) {
   position_ = 0;
-  in_op_ = false;
-  is_whole_ = false;
-  is_elsewhere_ = true;
+  op_ = Op::kNone;
+  standing_ = Standing::kElsewhere;
   page_outs_.await_all_queued(actions);
   storages_.begin_op();
-  is_in_likely_ = is_silent_ = false;
   births_.forget();
   resync_.reset();
 }
 
-void PlanCursor::end_rows(std::vector<Action>& actions) {
-  ++position_;
-  for (const std::uint32_t i : agenda_->leaving(position_)) {
-    const Row& row = agenda_->row(i);
-    if (row.leave != Leave::kPageOut && row.leave != Leave::kDrop) continue;
-    Block* block = storages_.block_of(row.storage);
-    const bool is_awaited = row.leave == Leave::kPageOut;
-    if (block != nullptr && block->is_exported()) note_disturbed();  // it stays
-    if (block != nullptr) actions.push_back({is_awaited ? Action::Kind::kPageOut : Action::Kind::kDrop, block});
-    if (is_awaited) page_outs_.add({i, agenda_->ticket(i), windows_, block, block != nullptr ? block->number : 0});
-  }
-  if (position_ < agenda_->ops()) return;
-  for (const std::uint32_t i : agenda_->arriving_at_end())
-    if (Block* block = storages_.block_of(agenda_->row(i).storage)) actions.push_back({Action::Kind::kNeed, block});
-  page_outs_.note_needed(agenda_->ops());
-  position_ = 0;
-  ++windows_;
-  if (is_whole_) followed_window_ = agenda_->ops();
-  page_outs_.begin_window(windows_, ops_so_far(), actions);
-}
-
 void PlanCursor::created(Block& block) {
-  if (in_op_ || is_in_likely_)
+  if (is_in_op() || op_ == Op::kLikely)
     births_.created(block);
   else
     births_.pass_by();
   temporaries_.created(block);
-  if (std::exchange(is_silent_, false)) miss(resync_.silent(), {});
+  if (op_ == Op::kSilent) miss(resync_.silent(), {});
 }
 
 void PlanCursor::died(Block& block) noexcept {
@@ -176,12 +220,43 @@ void PlanCursor::died(Block& block) noexcept {
   storages_.died(block);
 }
 
+std::optional<std::uint64_t> PlanCursor::place_of_birth(base::Bytes size, base::Bytes charged) {
+  if (!is_in_op()) return std::nullopt;
+  temporaries_.cancel_pending();
+  const auto storage = births_.take_next(position_, size);
+  if (!storage) return temporaries_.place(position_, charged, page_outs_);
+  const Row* const row = agenda_->born_row(*storage, position_);
+  return row != nullptr && row->bytes >= charged ? std::optional(row->offset) : std::nullopt;
+}
+
+void PlanCursor::places_of_births(std::vector<PlannedPlace>& places) const {
+  if (!is_in_op()) return;
+  for (const std::uint32_t i : agenda_->beginning(position_))
+    if (const Row& row = agenda_->row(i); row.fill == Fill::kBorn) places.push_back({row.offset, row.bytes});
+}
+
+std::optional<std::uint64_t> PlanCursor::place_of(const Block& block) const {
+  const auto storage = storages_.storage_of(block);
+  const Row* const row = storage ? agenda_->row_at(*storage, position_) : nullptr;
+  return row != nullptr && row->bytes >= block.charged ? std::optional(row->offset) : std::nullopt;
+}
+
+/// If no op is under way, the expected one may be the next use.
 std::optional<std::uint64_t> PlanCursor::next_use(const Block& block) const {
   const auto storage = storages_.storage_of(block);
-  if (!storage) return std::nullopt;
-  // If no op is under way, the expected one may be the next use.
-  const std::uint32_t last = in_op_ ? position_ : (position_ == 0 ? agenda_->ops() : position_) - 1;
-  return agenda_->next_use(*storage, last);
+  return storage ? agenda_->next_use(*storage, is_in_op() ? position_ : op_before()) : std::nullopt;
+}
+
+std::optional<base::Bytes> PlanCursor::planned_at_begin() const {
+  return is_in_op() ? less_not_submitted(agenda_->planned_at_begin(position_)) : std::nullopt;
+}
+
+std::optional<base::Bytes> PlanCursor::planned_at_end() const {
+  return is_in_op() && !is_another() ? less_not_submitted(agenda_->planned_at_end(position_)) : std::nullopt;
+}
+
+std::optional<base::Bytes> PlanCursor::less_not_submitted(std::optional<base::Bytes> planned) const {
+  return planned ? std::optional(*planned - page_outs_.not_submitted(ops_so_far())) : std::nullopt;
 }
 
 }  // namespace tensorpager::follow
