@@ -24,7 +24,7 @@
 
 #include "tensorpager/base/event_sink.h"
 #include "tensorpager/follow/plan_switch.h"
-#include "tensorpager/guide/lesson.h"
+#include "tensorpager/guide/profile.h"
 #include "tensorpager/pager/pager.h"
 #include "tensorpager/trace/recorder.h"
 
@@ -62,7 +62,7 @@ class Guide final : public base::EventSink {
   struct Options {
     bool plans = true;    // false: only records
     bool waits = false;   // plans on the program's thread, at the same op in every run, and not in the background
-    bool rests = true;    // pauses recording when there is nothing to learn
+    bool pauses = true;   // pauses recording when there is nothing to learn
     bool refines = true;  // plans again from the times measured under a plan
     std::optional<base::Bytes> granule = {};           // for recorded sizes; else the pager's
     std::size_t least_ops = std::size_t{1} << 12;      // ops that are remembered; more if steps or windows are longer
@@ -78,12 +78,12 @@ class Guide final : public base::EventSink {
 
   /// Follows these plans, of which nothing is known to have run, from the next op on. Makes no other plan before the
   /// program does other than planned for the most part.
-  void begin_with(Lesson given);
+  void activate_user_supplied(Profile given);
   /// Ends the plan, and makes no other. Call it between ops.
   void stop();
   Progress progress() const;  // takes the pager's lock
   bool plans() const { return options_.plans; }
-  bool is_resting() const { return is_resting_; }
+  bool is_paused() const { return is_paused_; }
   trace::Stream stream() const { return recorder_.stream(); }
 
   Ticket op_begins(const base::OpFacts& facts, std::span<const base::Touch> touched) noexcept override;
@@ -106,25 +106,25 @@ class Guide final : public base::EventSink {
   void at_boundary();
   void work();
   bool is_for_another_thread();
-  void learn_more();
-  bool follows_alike() const;
-  void learn_ever_more_rarely();
-  void study();
-  void keep(const Lesson& lesson) const;
-  bool is_of_use(const Lesson& learned, const std::shared_ptr<const Lesson>& known, const machine::Machine& machine);
+  void request_analysis();
+  bool follows_similar() const;
+  void analyse_ever_more_rarely();
+  void run_analysis();
+  void keep(const Profile& profile) const;
+  bool is_of_use(const Profile& found, const std::shared_ptr<const Profile>& known, const machine::Machine& machine);
   void begin();
-  std::shared_ptr<const Lesson> take_lesson(bool& has_another);
-  void put_in_force(const std::shared_ptr<const Lesson>& learned, bool is_given = false);
-  void begin_to_follow(const std::shared_ptr<const Lesson>& learned, bool is_given);
-  void note_prediction(const ClassLesson& most, const plan::Prediction& predicted);
-  void let_go();
+  std::shared_ptr<const Profile> take_pending(bool& has_another);
+  void activate(const std::shared_ptr<const Profile>& found, bool is_user_supplied = false);
+  void start_following(const std::shared_ptr<const Profile>& found, bool is_user_supplied);
+  void note_prediction(const ClassProfile& most, const plan::Prediction& predicted);
+  void deactivate();
   void say(const std::string& line) const;
   void check();
-  void unsettle();
-  void rest();
-  void rest_on();
-  void at_rest();
-  void wake();
+  void reconsider();
+  void pause_recording();
+  void check_pause_later();
+  void check_pause();
+  void resume_recording();
 
   pager::Pager& pager_;
   const Options options_;
@@ -132,22 +132,22 @@ class Guide final : public base::EventSink {
   trace::Recorder recorder_;
   std::atomic<std::uint64_t> ops_{0};    // ops that touched blocks
   std::atomic<std::uint64_t> steps_{0};  // steps that the program marked
-  std::atomic<std::uint64_t> look_at_ops_;
-  std::atomic<std::uint64_t> look_at_steps_;
-  std::atomic<std::uint64_t> looks_that_fit_{0};  // analyses in a row at which all was within the budget
-  std::atomic<bool> is_resting_{false};
-  std::atomic<bool> is_settled_{false};  // converged: planning again gains nothing
+  std::atomic<std::uint64_t> due_at_ops_;
+  std::atomic<std::uint64_t> due_at_steps_;
+  std::atomic<std::uint64_t> analyses_that_fit_{0};  // analyses in a row at which all was within the budget
+  std::atomic<bool> is_paused_{false};
+  std::atomic<bool> has_converged_{false};  // converged: planning again gains nothing
 
   mutable std::mutex mutex_;  // not held while the pager is called
   std::condition_variable changed_;
   std::thread worker_;
-  bool is_wanted_ = false;    // an analysis is requested of the worker
-  bool is_studying_ = false;  // the worker analyses now
+  bool is_wanted_ = false;     // an analysis is requested of the worker
+  bool is_analysing_ = false;  // the worker analyses now
   bool is_over_ = false;
-  std::shared_ptr<const Lesson> lesson_;  // made, and not active yet
-  std::shared_ptr<const Lesson> known_;   // that became active last
-  std::thread::id follower_thread_;       // whose ops are followed; none: no plan is active
-  std::uint64_t missed_looks_ = 0;        // boundaries in a row at which that thread was not there
+  std::shared_ptr<const Profile> pending_;  // made, and not active yet
+  std::shared_ptr<const Profile> known_;    // that became active last
+  std::thread::id follower_thread_;         // whose ops are followed; none: no plan is active
+  std::uint64_t missed_boundaries_ = 0;     // boundaries in a row at which that thread was not there
   Progress progress_;
   struct Mark {
     std::uint64_t ops = 0;       // ops that touch a block
@@ -160,20 +160,20 @@ class Guide final : public base::EventSink {
   Mark now() const;
   pager::TransferCosts followed_costs_;  // when a plan became active and none was
   Mark begun_;                           // when the newest plan became active
-  Mark rested_;                          // when recording paused
-  double rested_at_ = 0;                 // seconds
-  std::uint64_t rested_ops_ = 0;         // during pauses that are over, as far as they are known
-  double rested_computed_ = 0;           // seconds, likewise
+  Mark paused_;                          // when recording paused
+  double paused_at_ = 0;                 // seconds
+  std::uint64_t paused_ops_ = 0;         // during pauses that are over, as far as they are known
+  double paused_computed_ = 0;           // seconds, likewise
 
   // For that thread only.
   std::unique_ptr<follow::PlanSwitch> follower_;  // the active plans
   std::uint64_t checked_ops_ = 0;                 // the figures at the last check
   std::uint64_t checked_followed_ = 0;
-  std::uint64_t held_ = 0;        // checks in a row at which the plan held
-  std::uint64_t taken_back_ = 0;  // plans in a row that did not hold
-  bool is_given_ = false;         // user-supplied: no other takes its place while it holds at all
-  std::uint64_t refined_ = 0;     // times that a quicker plan replaced the active one
-  std::uint64_t checks_ = 0;      // checks of active plans at which the program did other than planned, or may do
+  std::uint64_t held_ = 0;         // checks in a row at which the plan held
+  std::uint64_t dropped_ = 0;      // plans in a row that did not hold
+  bool is_user_supplied_ = false;  // user-supplied: no other takes its place while it holds at all
+  std::uint64_t refined_ = 0;      // times that a quicker plan replaced the active one
+  std::uint64_t checks_ = 0;       // checks of active plans at which the program did other than planned, or may do
 };
 
 }  // namespace tensorpager::guide

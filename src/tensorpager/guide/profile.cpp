@@ -1,4 +1,4 @@
-#include "tensorpager/guide/lesson.h"
+#include "tensorpager/guide/profile.h"
 
 #include <algorithm>
 #include <array>
@@ -50,7 +50,7 @@ std::vector<plan::Plan> find_kept(const plan::PlanCache& cache, const std::vecto
   return plans;
 }
 
-bool has_more_than(const std::vector<Candidate>& candidates, const Lesson& known) {
+bool has_more_than(const std::vector<Candidate>& candidates, const Profile& known) {
   return std::ranges::any_of(candidates, [&](const Candidate& one) { return known.find(one.signatures) == nullptr; });
 }
 
@@ -81,33 +81,33 @@ base::OpSignature signature_of(const trace::Stream& stream, const trace::StreamO
 
 double overhead_of(const plan::Prediction& predicted) { return overhead_of(predicted.step, predicted.compute); }
 
-const ClassLesson* Lesson::find(const std::vector<base::OpSignature>& signatures) const {
+const ClassProfile* Profile::find(const std::vector<base::OpSignature>& signatures) const {
   const auto found = std::ranges::find(
-      classes, signatures, [](const ClassLesson& one) -> const auto& { return one.agenda->signatures(); });
+      classes, signatures, [](const ClassProfile& one) -> const auto& { return one.agenda->signatures(); });
   return found != classes.end() ? &*found : nullptr;
 }
 
-bool Lesson::has_alike() const { return std::ranges::any_of(classes, &ClassLesson::is_alike); }
+bool Profile::has_similar() const { return std::ranges::any_of(classes, &ClassProfile::is_similar); }
 
-bool Lesson::has_more_than(const Lesson& other) const {
+bool Profile::has_more_than(const Profile& other) const {
   return std::ranges::any_of(classes,
-                             [&](const ClassLesson& one) { return other.find(one.agenda->signatures()) == nullptr; });
+                             [&](const ClassProfile& one) { return other.find(one.agenda->signatures()) == nullptr; });
 }
 
-std::vector<plan::Prediction> Lesson::predict_again(const Lesson& other, const machine::Machine& machine) const {
+std::vector<plan::Prediction> Profile::predict_again(const Profile& other, const machine::Machine& machine) const {
   std::vector<plan::Prediction> predictions;
-  for (const ClassLesson& one : classes) {
-    const ClassLesson* const same = other.find(one.agenda->signatures());
+  for (const ClassProfile& one : classes) {
+    const ClassProfile* const same = other.find(one.agenda->signatures());
     if (same == nullptr) return {};
     predictions.push_back(plan::predict(same->agenda->plan(), plan::op_times(*one.trace, machine), machine));
   }
   return predictions;
 }
 
-double gain_over(const Lesson& lesson, const std::vector<plan::Prediction>& others) {
+double gain_over(const Profile& profile, const std::vector<plan::Prediction>& others) {
   double now = 0, before = 0;
   for (std::size_t i = 0; i < others.size(); ++i) {
-    const ClassLesson& one = lesson.classes[i];
+    const ClassProfile& one = profile.classes[i];
     // The share is of ops, so a class takes that times its mean op time.
     const double weight = one.share / one.agenda->ops();
     now += weight * std::chrono::duration<double>(one.predicted().step).count();
@@ -116,16 +116,16 @@ double gain_over(const Lesson& lesson, const std::vector<plan::Prediction>& othe
   return before > 0 ? 1 - now / before : 0;
 }
 
-std::string Lesson::describe() const {
+std::string Profile::describe() const {
   std::string text;
   const auto percent = [](double share) {
     std::array<char, 32> digits{};
     std::snprintf(digits.data(), digits.size(), "%.1f %%", share * 100);
     return std::string(digits.data());
   };
-  for (const ClassLesson& one : classes) {
+  for (const ClassProfile& one : classes) {
     const plan::Prediction& predicted = one.predicted();
-    text += (text.empty() ? "" : "; ") + std::string(one.is_alike ? "variable-shape step of about " : "step of ") +
+    text += (text.empty() ? "" : "; ") + std::string(one.is_similar ? "variable-shape step of about " : "step of ") +
             std::to_string(one.agenda->ops()) + " ops (need " + base::format_bytes(one.need) + ", floor " +
             base::format_bytes(one.floor) + "), " + base::format_bytes(predicted.page_out) + " out and " +
             base::format_bytes(predicted.page_in) + " in, predicted overhead " + percent(overhead_of(predicted));
@@ -142,58 +142,58 @@ machine::Machine machine_of(const pager::TransferCosts& costs) {
   return machine;
 }
 
-base::Result<Lesson, NoLesson> learn(const trace::Stream& stream, Bytes budget, const machine::Machine& machine,
-                                     const Lesson* known, const plan::PlanCache* cache) {
-  Lesson lesson;
+base::Result<Profile, NoProfile> analyse(const trace::Stream& stream, Bytes budget, const machine::Machine& machine,
+                                         const Profile* known, const plan::PlanCache* cache) {
+  Profile profile;
   const std::vector<trace::WindowClass> classes = trace::classify_windows(stream);
   std::vector<Candidate> candidates = candidates_in(classes, stream);
-  if (candidates.empty()) return NoLesson::kNoWindow;
+  if (candidates.empty()) return NoProfile::kNoWindow;
   const Candidate& most = candidates.front();
-  lesson.thread = stream.ops[most.end - stream.first - most.trace.ops.size()].thread;
+  profile.thread = stream.ops[most.end - stream.first - most.trace.ops.size()].thread;
   const auto fits = [&](const Candidate& one) { return plan::Liveness(one.trace).need() <= budget; };
-  if (std::ranges::all_of(candidates, fits)) return NoLesson::kFits;
-  if (known != nullptr && known->thread == lesson.thread) add_known(candidates, *known);
+  if (std::ranges::all_of(candidates, fits)) return NoProfile::kFits;
+  if (known != nullptr && known->thread == profile.thread) add_known(candidates, *known);
   relate(candidates, classes, stream);
   // Known classes are planned again, from the measured times.
   std::vector<plan::Plan> plans;
   if (cache != nullptr && (known == nullptr || has_more_than(candidates, *known)))
     plans = find_kept(*cache, candidates, budget, machine);
-  lesson.is_kept = !plans.empty();
-  if (!lesson.is_kept) plans = plan_all(candidates, budget, machine);
-  if (plans.empty()) return NoLesson::kBelowFloor;
+  profile.is_kept = !plans.empty();
+  if (!profile.is_kept) plans = plan_all(candidates, budget, machine);
+  if (plans.empty()) return NoProfile::kBelowFloor;
 
   for (std::size_t i = 0; i < plans.size(); ++i) {
     Candidate& from = candidates[i];
     const plan::Liveness liveness(from.trace);
     const auto bound = planning::lower_bound(liveness, plan::op_times(from.trace, machine), machine, budget);
-    ClassLesson& one = lesson.classes.emplace_back(
-        ClassLesson{.agenda = std::make_shared<const follow::Agenda>(from.trace, plans[i], std::move(from.signatures)),
-                    .trace = nullptr,
-                    .blocks = std::move(from.blocks),
-                    .end = from.end,
-                    .need = liveness.need(),
-                    .floor = liveness.floor(),
-                    .share = from.share,
-                    .is_alike = from.is_alike});
+    ClassProfile& one = profile.classes.emplace_back(
+        ClassProfile{.agenda = std::make_shared<const follow::Agenda>(from.trace, plans[i], std::move(from.signatures)),
+                     .trace = nullptr,
+                     .blocks = std::move(from.blocks),
+                     .end = from.end,
+                     .need = liveness.need(),
+                     .floor = liveness.floor(),
+                     .share = from.share,
+                     .is_similar = from.is_similar});
     one.trace = std::make_shared<const trace::Trace>(std::move(from.trace));
     one.lower_bound_overhead = overhead_of(bound, one.predicted().compute);
   }
-  return lesson;
+  return profile;
 }
 
-Lesson lesson_of(std::vector<plan::GivenPlan> given) {
-  Lesson lesson;
+Profile profile_of(std::vector<plan::GivenPlan> given) {
+  Profile profile;
   for (plan::GivenPlan& one : given) {
     const plan::Liveness liveness(one.trace);
-    lesson.classes.push_back({.agenda = std::make_shared<const follow::Agenda>(one.trace, std::move(one.plan)),
-                              .trace = nullptr,
-                              .blocks = std::vector<std::uint64_t>(one.trace.storages.size()),
-                              .need = liveness.need(),
-                              .floor = liveness.floor(),
-                              .share = 1.0 / static_cast<double>(given.size())});
-    lesson.classes.back().trace = std::make_shared<const trace::Trace>(std::move(one.trace));
+    profile.classes.push_back({.agenda = std::make_shared<const follow::Agenda>(one.trace, std::move(one.plan)),
+                               .trace = nullptr,
+                               .blocks = std::vector<std::uint64_t>(one.trace.storages.size()),
+                               .need = liveness.need(),
+                               .floor = liveness.floor(),
+                               .share = 1.0 / static_cast<double>(given.size())});
+    profile.classes.back().trace = std::make_shared<const trace::Trace>(std::move(one.trace));
   }
-  return lesson;
+  return profile;
 }
 
 }  // namespace tensorpager::guide

@@ -13,10 +13,10 @@ namespace tensorpager::guide {
 namespace {
 
 constexpr std::uint64_t kCheckWindows = 4;
-constexpr std::uint64_t kChecksBeforeRest = 2;  // at which the plan was followed
-constexpr std::uint64_t kOpsOfRest = 4096;      // of any kind, between two checks whether the pause is over
-constexpr std::uint64_t kMostTakenBack = 16;    // each doubles the time until the next analysis
-constexpr std::uint64_t kMostRefined = 3;       // times that an active plan is replaced by a quicker one
+constexpr std::uint64_t kChecksBeforePause = 2;  // at which the plan was followed
+constexpr std::uint64_t kOpsOfPause = 4096;      // of any kind, between two checks whether the pause is over
+constexpr std::uint64_t kMostDropped = 16;       // each doubles the time until the next analysis
+constexpr std::uint64_t kMostRefined = 3;        // times that an active plan is replaced by a quicker one
 // Shares of the ops between two checks. Below the first there may be more to learn, below the second a plan is
 // cancelled.
 constexpr double kMostFollowed = 0.95;
@@ -29,38 +29,38 @@ double ratio(std::uint64_t part, std::uint64_t whole) {
 }  // namespace
 
 /// If it fails the program continues on demand.
-void Guide::put_in_force(const std::shared_ptr<const Lesson>& learned, bool is_given) {
+void Guide::activate(const std::shared_ptr<const Profile>& found, bool is_user_supplied) {
   try {
-    begin_to_follow(learned, is_given);
+    start_following(found, is_user_supplied);
   } catch (const std::exception& error) {
-    let_go();
+    deactivate();
     say(std::string("no plan: ") + error.what());
   }
 }
 
-/// `is_given`: followed from the begin of some window on, which the follower finds.
-void Guide::begin_to_follow(const std::shared_ptr<const Lesson>& learned, bool is_given) {
-  const Lesson& lesson = *learned;
+/// `is_user_supplied`: followed from the begin of some window on, which the follower finds.
+void Guide::start_following(const std::shared_ptr<const Profile>& found, bool is_user_supplied) {
+  const Profile& profile = *found;
   const trace::Stream stream = recorder_.stream();
   std::vector<std::shared_ptr<const follow::Agenda>> agendas;
-  agendas.reserve(lesson.classes.size());
-  for (const ClassLesson& one : lesson.classes) agendas.push_back(one.agenda);
+  agendas.reserve(profile.classes.size());
+  for (const ClassProfile& one : profile.classes) agendas.push_back(one.agenda);
   auto follower = std::make_unique<follow::PlanSwitch>(agendas);
-  bool is_there = is_given;
+  bool is_there = is_user_supplied;
   pager_.follow(follower.get(), [&](const auto& blocks) {
-    if (!is_given) is_there = catch_up(*follower, lesson, stream, blocks);
+    if (!is_user_supplied) is_there = catch_up(*follower, profile, stream, blocks);
   });
-  if (!is_there) return let_go();
+  if (!is_there) return deactivate();
   follower_ = std::move(follower);
   checked_ops_ = ops_;
   checked_followed_ = pager_.account().followed_ops;
   held_ = 0;
-  is_given_ = is_given;
-  const ClassLesson& most = lesson.classes.front();
+  is_user_supplied_ = is_user_supplied;
+  const ClassProfile& most = profile.classes.front();
   const plan::Plan& plan = most.agenda->plan();
   window_ops_ = plan.ops;
-  look_at_ops_ = ops_ + kCheckWindows * plan.ops;
-  look_at_steps_ = kNever;
+  due_at_ops_ = ops_ + kCheckWindows * plan.ops;
+  due_at_steps_ = kNever;
   const Mark begun = now();
   const pager::TransferCosts costs = pager_.transfer_costs();
   bool is_again = false;
@@ -69,27 +69,27 @@ void Guide::begin_to_follow(const std::shared_ptr<const Lesson>& learned, bool i
     begun_ = begun;
     is_again = follower_thread_ != std::thread::id();
     if (!is_again) followed_costs_ = costs;
-    follower_thread_ = lesson.thread;
-    known_ = learned;
-    missed_looks_ = 0;
+    follower_thread_ = profile.thread;
+    known_ = found;
+    missed_boundaries_ = 0;
     ++progress_.plans;
     progress_.window_ops = plan.ops;
     progress_.placement_waste = ratio((plan.top() + plan.slab).count(), plan.predicted.peak.count()) - 1;
     note_prediction(most, most.predicted());
   }
   if (!is_again)
-    unsettle();  // earlier analyses were of no plan
+    reconsider();  // earlier analyses were of no plan
   else if (++refined_ >= kMostRefined)
-    is_settled_ = true;
-  const char* const how = is_given         ? "user-supplied plan: "
-                          : lesson.is_kept ? "plan from the cache: "
-                          : is_again       ? "plan rebuilt: "
-                                           : "plan active: ";
-  say(how + lesson.describe());
+    has_converged_ = true;
+  const char* const how = is_user_supplied  ? "user-supplied plan: "
+                          : profile.is_kept ? "plan from the cache: "
+                          : is_again        ? "plan rebuilt: "
+                                            : "plan active: ";
+  say(how + profile.describe());
 }
 
 /// Call it with the mutex held.
-void Guide::note_prediction(const ClassLesson& most, const plan::Prediction& predicted) {
+void Guide::note_prediction(const ClassProfile& most, const plan::Prediction& predicted) {
   progress_.predicted_peak_bytes = predicted.peak.count();
   progress_.predicted_window_seconds = std::chrono::duration<double>(predicted.step).count();
   progress_.predicted_overhead = overhead_of(predicted);
@@ -97,7 +97,7 @@ void Guide::note_prediction(const ClassLesson& most, const plan::Prediction& pre
 }
 
 /// Call it on the followed thread.
-void Guide::let_go() {
+void Guide::deactivate() {
   pager_.follow(nullptr);
   follower_.reset();
   const std::lock_guard lock(mutex_);
@@ -114,98 +114,98 @@ void Guide::check() {
   const double share = ratio(followed - checked_followed_, ops - checked_ops_);
   checked_ops_ = ops;
   checked_followed_ = followed;
-  look_at_ops_ = ops + kCheckWindows * window_ops_;
+  due_at_ops_ = ops + kCheckWindows * window_ops_;
   if (share >= kMostFollowed) {
-    taken_back_ = 0;
+    dropped_ = 0;
     ++held_;
-    if (!is_settled_) return learn_more();
-    if (follows_alike()) return learn_ever_more_rarely();  // the next windows may differ from all that came
-    if (held_ >= kChecksBeforeRest) rest();
+    if (!has_converged_) return request_analysis();
+    if (follows_similar()) return analyse_ever_more_rarely();  // the next windows may differ from all that came
+    if (held_ >= kChecksBeforePause) pause_recording();
     return;
   }
   held_ = 0;
   if (share < kLeastFollowed) {
-    let_go();
-    is_given_ = false;
-    unsettle();
+    deactivate();
+    is_user_supplied_ = false;
+    reconsider();
     // Ops of several threads together may look as if they repeated, time and again.
-    taken_back_ = std::min(taken_back_ + 1, kMostTakenBack);
-    look_at_ops_ = ops + (ops << taken_back_) / 4;
-    look_at_steps_ = steps_ + (kFirstSteps << taken_back_) / 2;
+    dropped_ = std::min(dropped_ + 1, kMostDropped);
+    due_at_ops_ = ops + (ops << dropped_) / 4;
+    due_at_steps_ = steps_ + (kFirstSteps << dropped_) / 2;
     return say("plan dropped: the program no longer does what was planned; it is being profiled again");
   }
-  if (!is_given_) learn_ever_more_rarely();  // its other ops may never repeat
+  if (!is_user_supplied_) analyse_ever_more_rarely();  // its other ops may never repeat
 }
 
-bool Guide::follows_alike() const {
+bool Guide::follows_similar() const {
   const std::lock_guard lock(mutex_);
-  return known_->has_alike();
+  return known_->has_similar();
 }
 
 /// Analyses at the first such check, the second, the fourth, the eighth.
-void Guide::learn_ever_more_rarely() {
-  if (std::has_single_bit(++checks_)) learn_more();
+void Guide::analyse_ever_more_rarely() {
+  if (std::has_single_bit(++checks_)) request_analysis();
 }
 
 /// Another plan may gain something by what the program does now.
-void Guide::unsettle() {
+void Guide::reconsider() {
   refined_ = 0;
-  is_settled_ = is_given_ || !options_.refines;
+  has_converged_ = is_user_supplied_ || !options_.refines;
 }
 
-/// Pauses recording until `wake`. Call it between ops.
-void Guide::rest() {
-  if (!options_.rests || is_resting_) return;
+/// Pauses recording until `resume_recording`. Call it between ops.
+void Guide::pause_recording() {
+  if (!options_.pauses || is_paused_) return;
   {
     const Mark mark = now();
     const std::lock_guard lock(mutex_);
     if (is_over_) return;
-    rested_ = mark;
-    rested_at_ = base::seconds_now();
-    is_resting_ = true;
+    paused_ = mark;
+    paused_at_ = base::seconds_now();
+    is_paused_ = true;
   }
   pager_.set_sink(nullptr);
-  rest_on();
+  check_pause_later();
 }
 
-void Guide::rest_on() {
-  pager_.call_at_boundary([this] { at_rest(); }, kOpsOfRest);
+void Guide::check_pause_later() {
+  pager_.call_at_boundary([this] { check_pause(); }, kOpsOfPause);
 }
 
 /// Ends the pause if the program does other than planned, or no longer fits.
-void Guide::at_rest() {
+void Guide::check_pause() {
   const pager::Account account = pager_.account();
   bool is_over = false;
   {
     const std::lock_guard lock(mutex_);
     if (is_over_) return;
-    const std::uint64_t followed = account.followed_ops - rested_.followed;
-    const std::uint64_t missed = account.plan_misses - rested_.missed;
+    const std::uint64_t followed = account.followed_ops - paused_.followed;
+    const std::uint64_t missed = account.plan_misses - paused_.missed;
     is_over = follower_thread_ != std::thread::id() ? ratio(followed, followed + missed) < kMostFollowed
-                                                    : account.page_outs != rested_.page_outs;
+                                                    : account.page_outs != paused_.page_outs;
   }
-  if (!is_over) return rest_on();
-  wake();
+  if (!is_over) return check_pause_later();
+  resume_recording();
 }
 
-void Guide::wake() {
+void Guide::resume_recording() {
   const Mark mark = now();
   {
     const std::lock_guard lock(mutex_);
     if (is_over_) return;
-    rested_ops_ += mark.ops - rested_.ops;
-    rested_computed_ += mark.computed - rested_.computed;
-    is_resting_ = false;
+    paused_ops_ += mark.ops - paused_.ops;
+    paused_computed_ += mark.computed - paused_.computed;
+    is_paused_ = false;
   }
-  looks_that_fit_ = 0;
-  unsettle();
+  analyses_that_fit_ = 0;
+  reconsider();
   recorder_.restart();
   pager_.set_sink(this);
   held_ = 0;
   checked_ops_ = ops_;
   checked_followed_ = mark.followed;
-  look_at_ops_ = ops_ + (window_ops_ > 0 ? kCheckWindows * window_ops_ : kFirstOps);
-  if (look_at_steps_ != kNever) look_at_steps_ = steps_ + kFirstSteps;
+  due_at_ops_ = ops_ + (window_ops_ > 0 ? kCheckWindows * window_ops_ : kFirstOps);
+  if (due_at_steps_ != kNever) due_at_steps_ = steps_ + kFirstSteps;
 }
 
 Guide::Mark Guide::now() const {
@@ -217,12 +217,12 @@ Guide::Mark Guide::now() const {
             .paged = account.paging_seconds,
             .computed = std::chrono::duration<double>(recorder_.op_time()).count()};
   const std::lock_guard lock(mutex_);
-  mark.ops += rested_ops_;
-  mark.computed += rested_computed_;
-  if (is_resting_) {
+  mark.ops += paused_ops_;
+  mark.computed += paused_computed_;
+  if (is_paused_) {
     // Ops are those that the plan knows, and all time that is not paging counts as compute.
-    mark.ops += mark.followed - rested_.followed + mark.missed - rested_.missed;
-    mark.computed += base::seconds_now() - rested_at_ - (mark.paged - rested_.paged);
+    mark.ops += mark.followed - paused_.followed + mark.missed - paused_.missed;
+    mark.computed += base::seconds_now() - paused_at_ - (mark.paged - paused_.paged);
   }
   return mark;
 }
