@@ -8,6 +8,7 @@
 
 #include "guide_fixture.h"
 #include "tensorpager/base/records.h"
+#include "tensorpager/guide/analysis.h"
 
 namespace tensorpager::guide {
 namespace {
@@ -52,7 +53,7 @@ TEST_F(GuideTest, FollowsWindowsOfWhichNoTwoAreEqual) {
   const std::uint64_t followed = counts().followed_ops;
   const std::uint64_t notes_before = notes;
   for (int step = 20; step < 60; ++step) train_with_notes(step);
-  EXPECT_FALSE(guide_->is_paused()) << "the next window may be another";
+  EXPECT_FALSE(guide_->is_recording_paused()) << "the next window may be another";
   EXPECT_GE(counts().followed_ops - followed, 40 * 2 * kLayers * 9 / 10);
   EXPECT_LE(counts().followed_ops - followed, 40 * 2 * kLayers + notes - notes_before);
 }
@@ -104,11 +105,11 @@ TEST_F(GuideTest, AnalysesAgainWhereTheProgramGoesOnToSomethingElse) {
 TEST_F(GuideTest, PausesRecordingWhileThePlanHolds) {
   start_guided(room_for(9));
   for (int step = 0; step < 20; ++step) train();
-  ASSERT_TRUE(guide_->is_paused());
+  ASSERT_TRUE(guide_->is_recording_paused());
   EXPECT_EQ(pager_.sink(), nullptr);
   const std::uint64_t recorded = guide_->stream().ops.size();
   for (int step = 0; step < 2000; ++step) train();
-  EXPECT_TRUE(guide_->is_paused());
+  EXPECT_TRUE(guide_->is_recording_paused());
   EXPECT_EQ(guide_->stream().ops.size(), recorded);
   EXPECT_EQ(counts().plan_misses, 0u);
   EXPECT_EQ(guide_->progress().plans, 1u);
@@ -118,7 +119,7 @@ TEST_F(GuideTest, PausesRecordingWhileThePlanHolds) {
 TEST_F(GuideTest, ResumesRecordingWhereTheProgramGoesOnToSomethingElse) {
   start_guided(room_for(9));
   for (int step = 0; step < 20; ++step) train();
-  ASSERT_TRUE(guide_->is_paused());
+  ASSERT_TRUE(guide_->is_recording_paused());
   int steps = 0;
   for (; steps < 2000 && guide_->progress().plans < 2; ++steps) evaluate();
   EXPECT_GE(guide_->progress().plans, 2u);
@@ -126,13 +127,13 @@ TEST_F(GuideTest, ResumesRecordingWhereTheProgramGoesOnToSomethingElse) {
   for (int step = 0; step < 5; ++step) evaluate();
   EXPECT_EQ(counts().followed_ops - followed, 5 * (kLayers + 1));
   for (int step = 0; step < 100; ++step) evaluate();
-  EXPECT_TRUE(guide_->is_paused());
+  EXPECT_TRUE(guide_->is_recording_paused());
 }
 
 TEST_F(GuideTest, PausesRecordingWhereAllFitsAndPlansWhenItNoLongerDoes) {
   start_guided(room_for(20));
   for (int step = 0; step < 20; ++step) train();
-  EXPECT_TRUE(guide_->is_paused());
+  EXPECT_TRUE(guide_->is_recording_paused());
   Block* more[6];
   for (Block*& block : more) block = &make(kBlock, 7);
   for (int step = 0; step < 2000 && guide_->progress().plans == 0; ++step) train();
@@ -146,7 +147,7 @@ TEST_F(GuideTest, PausesRecordingWhereAllFitsAndPlansWhenItNoLongerDoes) {
 TEST_F(GuideTest, NeverPausesRecordingWhereItIsToRecordAll) {
   start_guided(room_for(9), {.waits = true, .pauses = false, .refines = false});
   for (int step = 0; step < 50; ++step) train();
-  EXPECT_FALSE(guide_->is_paused());
+  EXPECT_FALSE(guide_->is_recording_paused());
   EXPECT_NE(pager_.sink(), nullptr);
 }
 
@@ -156,7 +157,7 @@ TEST_F(GuideTest, PlansAgainFromTheTimesSeenUntilNothingIsGained) {
   ASSERT_EQ(guide_->progress().plans, 1u);
   const double predicted = guide_->progress().predicted_window_seconds;
   for (int step = 4; step < 100; ++step) train();
-  EXPECT_TRUE(guide_->is_paused());
+  EXPECT_TRUE(guide_->is_recording_paused());
   EXPECT_NE(guide_->progress().predicted_window_seconds, predicted);
   constexpr std::uint64_t kMostRefined = 3;
   EXPECT_GE(guide_->progress().plans, 1u);
@@ -196,7 +197,7 @@ TEST_F(GuideTest, FollowsAUserSuppliedPlanFromTheFirstWindowOn) {
   EXPECT_LE(counts().plan_misses - missed, 4u);
   EXPECT_EQ(guide_->progress().plans, 1u);
   EXPECT_TRUE(said_.back().starts_with("user-supplied plan: ")) << said_.back();
-  EXPECT_TRUE(guide_->is_paused());
+  EXPECT_TRUE(guide_->is_recording_paused());
 }
 
 TEST_F(GuideTest, FollowsWhatAnEarlierSessionPlanned) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "guide_fixture.h"
+#include "tensorpager/guide/analysis.h"
 
 namespace tensorpager::guide {
 namespace {
@@ -18,6 +19,16 @@ TEST(MachineOf, ChargesTransfersWithAllThatPagingTakesOfOps) {
   const machine::Machine machine = machine_of(after.since(before));
   EXPECT_EQ(machine.out.handling, std::chrono::milliseconds(300)) << "1 s for 10, and 4 s for 20";
   EXPECT_EQ(machine.in.handling, std::chrono::milliseconds(400));
+}
+
+TEST(MachineSince, GoesByTheNewTransfersOnceThereAreEnoughOfBothDirections) {
+  const pager::TransferCosts before{.page_out = {16, 16}, .page_in = {16, 16}};
+  const pager::TransferCosts enough{.page_out = {48, 32}, .page_in = {64, 32}};
+  EXPECT_EQ(machine_since(before, enough).out.handling, std::chrono::seconds(2));
+  EXPECT_EQ(machine_since(before, enough).in.handling, std::chrono::seconds(3));
+  const pager::TransferCosts few{.page_out = {48, 32}, .page_in = {31, 31}};
+  EXPECT_EQ(machine_since(before, few).out.handling, std::chrono::milliseconds(1500));
+  EXPECT_EQ(machine_since(before, few).in.handling, std::chrono::seconds(1));
 }
 
 TEST_F(ProfileTest, PredictsActivePlansAgain) {

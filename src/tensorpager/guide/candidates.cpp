@@ -91,6 +91,12 @@ void level_slabs(std::vector<Candidate>& candidates, const trace::Stream& stream
 
 }  // namespace
 
+base::OpSignature signature_of(const trace::Stream& stream, const trace::StreamOp& op) {
+  base::OpSignature signature{.name = base::name_hash(op.facts.name)};
+  for (std::size_t i = 0; i < op.arguments; ++i) signature.add(stream.storages[op.touched[i].storage].bytes);
+  return signature;
+}
+
 std::vector<Candidate> candidates_in(const std::vector<trace::WindowClass>& classes, const trace::Stream& stream) {
   std::vector<Candidate> candidates;
   const auto add = [&](const trace::WindowClass& one, bool is_similar) {

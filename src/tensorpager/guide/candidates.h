@@ -22,6 +22,9 @@ struct Candidate {
   bool is_similar = false;            // no two of its windows are equal
 };
 
+/// The signature by which an op is recognized when it begins.
+base::OpSignature signature_of(const trace::Stream& stream, const trace::StreamOp& op);
+
 /// Classes that came again, and similar windows if most did not; the largest share first.
 std::vector<Candidate> candidates_in(const std::vector<trace::WindowClass>& classes, const trace::Stream& stream);
 

@@ -1,10 +1,11 @@
-// Replays what the program has done since the profile was made to the follower of its plans.
+#include "tensorpager/guide/catch_up.h"
+
 #include <algorithm>
 #include <memory>
 #include <utility>
 #include <vector>
 
-#include "tensorpager/guide/profile.h"
+#include "tensorpager/guide/candidates.h"
 
 namespace tensorpager::guide {
 
