@@ -122,6 +122,12 @@ TEST_F(CandidatesTest, AreAlsoWhatWasKnownBefore) {
   EXPECT_EQ(found[1].signatures, known.classes.front().agenda->signatures());
   EXPECT_EQ(found[1].share, 0.0);
 
+  known.origin = Profile::Origin::kUser;
+  found = candidates();
+  add_known(found, known);
+  EXPECT_EQ(found.size(), 1u) << "its blocks are unknown";
+
+  known.origin = Profile::Origin::kAnalysis;
   known.classes.front().is_similar = true;
   found = candidates();
   add_known(found, known);

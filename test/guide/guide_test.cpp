@@ -238,6 +238,17 @@ TEST_F(GuideTest, DropsAUserSuppliedPlanThatTheProgramDoesNotFollow) {
   EXPECT_TRUE(said_.back().starts_with("plan active: ")) << said_.back();
 }
 
+TEST_F(GuideTest, DoesNotPlanTheClassOfADroppedUserSuppliedPlanAgain) {
+  start_guided(room_for(9), {.plans = false});
+  for (int step = 0; step < 6; ++step) train();
+  const std::vector<plan::GivenPlan> given = user_supplied_from(guide_->stream(), room_for(9));
+  restart_guide({.waits = true, .refines = false});
+  guide_->activate_user_supplied(profile_of(given));
+  for (int step = 0; step < 200 && guide_->progress().plans < 2; ++step) evaluate("other");
+  EXPECT_NE(said_.back().find("step of 9 ops"), std::string::npos) << said_.back();
+  EXPECT_EQ(said_.back().find("step of 16 ops"), std::string::npos) << said_.back();
+}
+
 TEST_F(GuideTest, DeactivatesThePlanWhereItIsStopped) {
   start_guided(room_for(9));
   for (int step = 0; step < 6; ++step) train();

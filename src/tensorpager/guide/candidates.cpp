@@ -125,6 +125,7 @@ std::vector<Candidate> candidates_in(const std::vector<trace::WindowClass>& clas
 }
 
 void add_known(std::vector<Candidate>& candidates, const Profile& known) {
+  if (known.origin == Profile::Origin::kUser) return;
   const std::uint64_t newest = std::ranges::max(known.classes, {}, &ClassProfile::end).end;
   for (const ClassProfile& one : known.classes) {
     if (one.is_similar) continue;  // a newer one replaces it

@@ -28,7 +28,8 @@ base::OpSignature signature_of(const trace::Stream& stream, const trace::StreamO
 /// Classes that came again, and similar windows if most did not; the largest share first.
 std::vector<Candidate> candidates_in(const std::vector<trace::WindowClass>& classes, const trace::Stream& stream);
 
-/// Adds known classes: what the program did before it may do again.
+/// Adds known classes: what the program did before it may do again. Adds none that the user supplied: their blocks are
+/// unknown, so that no storage would be known as the same in all classes.
 void add_known(std::vector<Candidate>& candidates, const Profile& known);
 
 /// Makes what is the same storage or slab in all of them so in their traces; sets blocks to those when the newest
