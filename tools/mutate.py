@@ -235,8 +235,8 @@ MUTATIONS = [
     Mutation(
         "never-settles",
         "planning/attempt.cpp",
-        "  if (!techniques_.packing.ejection || best.intervals.empty()",
-        "  return best;\n  if (!techniques_.packing.ejection || best.intervals.empty()",
+        "  if (!techniques_.compaction || !techniques_",
+        "  return best;\n  if (!techniques_.compaction || !techniques_",
         "planning plan",
     ),
     Mutation(
@@ -256,8 +256,8 @@ MUTATIONS = [
     Mutation(
         "online-as-a-last-resort-only",
         "planning/planners/pages_planner.cpp",
-        "if (costs.overhead == 0 && (is_far_off",
-        "if (found.empty() && costs.overhead == 0 && (is_far_off",
+        "if (costs.overhead == 0 && (found.empty() || is_early",
+        "if (costs.overhead == 0 && (found.empty() || (found.empty() && is_early)",
         "planning plan",
     ),
     Mutation(
