@@ -65,7 +65,7 @@ TEST_F(PlannedState, BringsWhatIsAwayInTheOrderOfTheNextUses) {
 }
 
 TEST_F(PlannedState, PagesOutWhatThePlanHasNowhereYet) {
-  away_.word = 0;
+  put_back(away_);
   std::vector<Action> leaves;
   page_out_for_good(away_, leaves);
   EXPECT_EQ(reach(0, Places::kPlanned), leaves);

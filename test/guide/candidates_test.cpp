@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "guide_fixture.h"
-#include "tensorpager/guide/lesson.h"
+#include "tensorpager/guide/profile.h"
 
 namespace tensorpager::guide {
 namespace {
@@ -43,7 +43,7 @@ TEST_F(CandidatesTest, AreClassesThatCameAgainTheLargestShareFirst) {
   EXPECT_EQ(found[0].signatures.size(), 2 * kLayers);
   EXPECT_EQ(found[1].trace.ops.size(), kLayers + 1);
   EXPECT_GT(found[0].share, found[1].share);
-  EXPECT_FALSE(found[0].is_alike);
+  EXPECT_FALSE(found[0].is_similar);
 }
 
 TEST_F(CandidatesTest, AreNotWhatMakesUpLessThanAFiftiethOfTheOps) {
@@ -77,7 +77,7 @@ TEST_F(CandidatesTest, OfWindowsThatAreAlikeAreOne) {
   }
   const std::vector<Candidate> found = candidates();
   ASSERT_EQ(found.size(), 1u);
-  EXPECT_TRUE(found[0].is_alike);
+  EXPECT_TRUE(found[0].is_similar);
   EXPECT_GT(found[0].share, 0.5);
 }
 
@@ -108,7 +108,7 @@ TEST_F(CandidatesTest, HaveTheSlabsThatThereAreNow) {
 TEST_F(CandidatesTest, AreAlsoWhatWasKnownBefore) {
   start_guided(room_for(9), {.plans = false});
   for (int step = 0; step < 6; ++step) train();
-  Lesson known = learn(guide_->stream(), pager_.budget(), machine_of({})).value();
+  Profile known = analyse(guide_->stream(), pager_.budget(), machine_of({})).value();
   ASSERT_EQ(known.classes.size(), 1u);
   std::vector<Candidate> found = candidates();
   add_known(found, known);
@@ -122,7 +122,13 @@ TEST_F(CandidatesTest, AreAlsoWhatWasKnownBefore) {
   EXPECT_EQ(found[1].signatures, known.classes.front().agenda->signatures());
   EXPECT_EQ(found[1].share, 0.0);
 
-  known.classes.front().is_alike = true;
+  known.origin = Profile::Origin::kUser;
+  found = candidates();
+  add_known(found, known);
+  EXPECT_EQ(found.size(), 1u) << "its blocks are unknown";
+
+  known.origin = Profile::Origin::kAnalysis;
+  known.classes.front().is_similar = true;
   found = candidates();
   add_known(found, known);
   EXPECT_EQ(found.size(), 1u) << "a newer one would stand for it";

@@ -1,4 +1,4 @@
-// Programs that repeat themselves, over the real pager: what is learned of them is followed, and their bytes stay
+// Programs that repeat themselves, over the real pager: what is found of them is followed, and their bytes stay
 // right.
 #include "tensorpager/guide/guide.h"
 
@@ -8,6 +8,7 @@
 
 #include "guide_fixture.h"
 #include "tensorpager/base/records.h"
+#include "tensorpager/guide/analysis.h"
 
 namespace tensorpager::guide {
 namespace {
@@ -52,7 +53,7 @@ TEST_F(GuideTest, FollowsWindowsOfWhichNoTwoAreEqual) {
   const std::uint64_t followed = counts().followed_ops;
   const std::uint64_t notes_before = notes;
   for (int step = 20; step < 60; ++step) train_with_notes(step);
-  EXPECT_FALSE(guide_->is_resting()) << "the next window may be another";
+  EXPECT_FALSE(guide_->is_recording_paused()) << "the next window may be another";
   EXPECT_GE(counts().followed_ops - followed, 40 * 2 * kLayers * 9 / 10);
   EXPECT_LE(counts().followed_ops - followed, 40 * 2 * kLayers + notes - notes_before);
 }
@@ -90,7 +91,7 @@ TEST_F(GuideTest, FollowsWindowsOfWhichOneIsTheBeginningOfAnother) {
   EXPECT_EQ(counts().plan_misses, missed);
 }
 
-TEST_F(GuideTest, LearnsAnewWhereTheProgramGoesOnToSomethingElse) {
+TEST_F(GuideTest, AnalysesAgainWhereTheProgramGoesOnToSomethingElse) {
   start_guided(room_for(9));
   for (int step = 0; step < 8; ++step) train();
   ASSERT_EQ(guide_->progress().plans, 1u);
@@ -101,24 +102,24 @@ TEST_F(GuideTest, LearnsAnewWhereTheProgramGoesOnToSomethingElse) {
   EXPECT_EQ(counts().followed_ops - followed, 5 * (kLayers + 1));
 }
 
-TEST_F(GuideTest, RestsWhileThePlanHolds) {
+TEST_F(GuideTest, PausesRecordingWhileThePlanHolds) {
   start_guided(room_for(9));
   for (int step = 0; step < 20; ++step) train();
-  ASSERT_TRUE(guide_->is_resting());
+  ASSERT_TRUE(guide_->is_recording_paused());
   EXPECT_EQ(pager_.sink(), nullptr);
   const std::uint64_t recorded = guide_->stream().ops.size();
   for (int step = 0; step < 2000; ++step) train();
-  EXPECT_TRUE(guide_->is_resting());
+  EXPECT_TRUE(guide_->is_recording_paused());
   EXPECT_EQ(guide_->stream().ops.size(), recorded);
   EXPECT_EQ(counts().plan_misses, 0u);
   EXPECT_EQ(guide_->progress().plans, 1u);
   EXPECT_EQ(guide_->progress().followed_share, 1.0);
 }
 
-TEST_F(GuideTest, WakesWhereTheProgramGoesOnToSomethingElse) {
+TEST_F(GuideTest, ResumesRecordingWhereTheProgramGoesOnToSomethingElse) {
   start_guided(room_for(9));
   for (int step = 0; step < 20; ++step) train();
-  ASSERT_TRUE(guide_->is_resting());
+  ASSERT_TRUE(guide_->is_recording_paused());
   int steps = 0;
   for (; steps < 2000 && guide_->progress().plans < 2; ++steps) evaluate();
   EXPECT_GE(guide_->progress().plans, 2u);
@@ -126,27 +127,27 @@ TEST_F(GuideTest, WakesWhereTheProgramGoesOnToSomethingElse) {
   for (int step = 0; step < 5; ++step) evaluate();
   EXPECT_EQ(counts().followed_ops - followed, 5 * (kLayers + 1));
   for (int step = 0; step < 100; ++step) evaluate();
-  EXPECT_TRUE(guide_->is_resting());
+  EXPECT_TRUE(guide_->is_recording_paused());
 }
 
-TEST_F(GuideTest, RestsWhereAllFitsAndPlansWhenItNoLongerDoes) {
+TEST_F(GuideTest, PausesRecordingWhereAllFitsAndPlansWhenItNoLongerDoes) {
   start_guided(room_for(20));
   for (int step = 0; step < 20; ++step) train();
-  EXPECT_TRUE(guide_->is_resting());
+  EXPECT_TRUE(guide_->is_recording_paused());
   Block* more[6];
   for (Block*& block : more) block = &make(kBlock, 7);
   for (int step = 0; step < 2000 && guide_->progress().plans == 0; ++step) train();
   ASSERT_EQ(guide_->progress().plans, 1u);
-  // The need is that of the weights, the outputs and these: what was alive before the rest is not counted twice.
+  // The need is that of the weights, the outputs and these: what was alive before the pause is not counted twice.
   static_assert(kLayers == 8 && room_for(22).count() == 11 * (std::uint64_t{1} << 17));
   EXPECT_NE(said_.back().find("(need 1.38 MiB"), std::string::npos) << said_.back();
   for (Block* block : more) destroy(*block);
 }
 
-TEST_F(GuideTest, NeverRestsWhereItIsToRecordAll) {
-  start_guided(room_for(9), {.waits = true, .rests = false, .refines = false});
+TEST_F(GuideTest, NeverPausesRecordingWhereItIsToRecordAll) {
+  start_guided(room_for(9), {.waits = true, .pauses = false, .refines = false});
   for (int step = 0; step < 50; ++step) train();
-  EXPECT_FALSE(guide_->is_resting());
+  EXPECT_FALSE(guide_->is_recording_paused());
   EXPECT_NE(pager_.sink(), nullptr);
 }
 
@@ -156,7 +157,7 @@ TEST_F(GuideTest, PlansAgainFromTheTimesSeenUntilNothingIsGained) {
   ASSERT_EQ(guide_->progress().plans, 1u);
   const double predicted = guide_->progress().predicted_window_seconds;
   for (int step = 4; step < 100; ++step) train();
-  EXPECT_TRUE(guide_->is_resting());
+  EXPECT_TRUE(guide_->is_recording_paused());
   EXPECT_NE(guide_->progress().predicted_window_seconds, predicted);
   constexpr std::uint64_t kMostRefined = 3;
   EXPECT_GE(guide_->progress().plans, 1u);
@@ -166,7 +167,7 @@ TEST_F(GuideTest, PlansAgainFromTheTimesSeenUntilNothingIsGained) {
   EXPECT_EQ(said_.size(), guide_->progress().plans);
 }
 
-TEST_F(GuideTest, PlansAgainAlsoWhereTheFirstLookFoundNothing) {
+TEST_F(GuideTest, PlansAgainAlsoWhereTheFirstAnalysisFoundNothing) {
   start_guided(room_for(9), {.waits = true});
   for (const char* kind : {"one", "two", "three"}) evaluate(kind);  // no two windows alike
   ASSERT_EQ(guide_->progress().plans, 0u);
@@ -178,25 +179,25 @@ TEST_F(GuideTest, PlansAgainAlsoWhereTheFirstLookFoundNothing) {
 }
 
 /// A plan for what was recorded so far, as from files.
-std::vector<plan::GivenPlan> given_from(const trace::Stream& stream, Bytes budget) {
-  const auto lesson = learn(stream, budget, machine_of({.rates = {.out = {1e9, 1e-6}, .in = {1e9, 1e-6}}}));
-  const ClassLesson& one = lesson.value().classes.front();
+std::vector<plan::GivenPlan> user_supplied_from(const trace::Stream& stream, Bytes budget) {
+  const auto profile = analyse(stream, budget, machine_of({.rates = {.out = {1e9, 1e-6}, .in = {1e9, 1e-6}}}));
+  const ClassProfile& one = profile.value().classes.front();
   return {{.trace = *one.trace, .plan = one.agenda->plan()}};
 }
 
-TEST_F(GuideTest, FollowsAGivenPlanFromTheFirstWindowOn) {
+TEST_F(GuideTest, FollowsAUserSuppliedPlanFromTheFirstWindowOn) {
   start_guided(room_for(9), {.plans = false});
   for (int step = 0; step < 6; ++step) train();
-  const std::vector<plan::GivenPlan> given = given_from(guide_->stream(), room_for(9));
+  const std::vector<plan::GivenPlan> given = user_supplied_from(guide_->stream(), room_for(9));
   restart_guide({.waits = true});
-  guide_->begin_with(lesson_of(given));
+  guide_->activate_user_supplied(profile_of(given));
   const std::uint64_t followed = counts().followed_ops, missed = counts().plan_misses;
   for (int step = 0; step < 30; ++step) train();
   EXPECT_GE(counts().followed_ops - followed, 29 * 2 * kLayers);
   EXPECT_LE(counts().plan_misses - missed, 4u);
   EXPECT_EQ(guide_->progress().plans, 1u);
   EXPECT_TRUE(said_.back().starts_with("user-supplied plan: ")) << said_.back();
-  EXPECT_TRUE(guide_->is_resting());
+  EXPECT_TRUE(guide_->is_recording_paused());
 }
 
 TEST_F(GuideTest, FollowsWhatAnEarlierSessionPlanned) {
@@ -226,18 +227,29 @@ TEST_F(GuideTest, SaysThatPlansCannotBeKept) {
   EXPECT_TRUE(said_[1].starts_with("plan active: ")) << said_[1];
 }
 
-TEST_F(GuideTest, LetsGoOfAGivenPlanThatTheProgramDoesNotKeepTo) {
+TEST_F(GuideTest, DropsAUserSuppliedPlanThatTheProgramDoesNotFollow) {
   start_guided(room_for(9), {.plans = false});
   for (int step = 0; step < 6; ++step) train();
-  const std::vector<plan::GivenPlan> given = given_from(guide_->stream(), room_for(9));
+  const std::vector<plan::GivenPlan> given = user_supplied_from(guide_->stream(), room_for(9));
   restart_guide({.waits = true, .refines = false});
-  guide_->begin_with(lesson_of(given));
+  guide_->activate_user_supplied(profile_of(given));
   for (int step = 0; step < 200 && guide_->progress().plans < 2; ++step) evaluate("other");
   EXPECT_EQ(guide_->progress().plans, 2u);
   EXPECT_TRUE(said_.back().starts_with("plan active: ")) << said_.back();
 }
 
-TEST_F(GuideTest, LetsGoOfThePlanWhereItIsStopped) {
+TEST_F(GuideTest, DoesNotPlanTheClassOfADroppedUserSuppliedPlanAgain) {
+  start_guided(room_for(9), {.plans = false});
+  for (int step = 0; step < 6; ++step) train();
+  const std::vector<plan::GivenPlan> given = user_supplied_from(guide_->stream(), room_for(9));
+  restart_guide({.waits = true, .refines = false});
+  guide_->activate_user_supplied(profile_of(given));
+  for (int step = 0; step < 200 && guide_->progress().plans < 2; ++step) evaluate("other");
+  EXPECT_NE(said_.back().find("step of 9 ops"), std::string::npos) << said_.back();
+  EXPECT_EQ(said_.back().find("step of 16 ops"), std::string::npos) << said_.back();
+}
+
+TEST_F(GuideTest, DeactivatesThePlanWhereItIsStopped) {
   start_guided(room_for(9));
   for (int step = 0; step < 6; ++step) train();
   guide_->stop();

@@ -48,9 +48,9 @@ class RefiningTest : public GuideTest {
  protected:
   void start_refining(SetTimes::TimeOf time_of) {
     time_of_ = std::move(time_of);
-    start_guided(room_for(14), {.waits = true, .rests = false},
+    start_guided(room_for(14), {.waits = true, .pauses = false},
                  transfer::make_threaded_queues(transfer::make_ram_tier(), base::parse_link("20MB/s")));
-    for (int step = 0; step < 3; ++step) train();  // which are learned
+    for (int step = 0; step < 3; ++step) train();  // which are found
   }
   base::EventSink& make_sink() override { return times_.emplace(*guide_, time_of_); }
 

@@ -52,6 +52,15 @@ TEST(PlanIo, WritesWhatItReads) {
   EXPECT_EQ(plan.rows[2].wait, 1u);
 }
 
+TEST(PlanIo, KeepsTheTechniqueAndReadsFilesWithoutOne) {
+  EXPECT_EQ(parse(kByHand).technique, Technique::kNone);
+  std::string text = kByHand;
+  text.insert(text.find(" machine=m"), " technique=over_transfers");
+  EXPECT_EQ(parse(text).technique, Technique::kOverTransfers);
+  EXPECT_EQ(write_plan(parse(text)), text);
+  EXPECT_EQ(error_of("machine=m", "machine=m technique=magic"), "a.plan:2: technique: 'magic' is unknown");
+}
+
 TEST(PlanIo, KeepsAllOfAPlanButTheCurve) {
   const trace::Trace trace = layered_trace(120);
   const Machine machine = named_machine("m40-12g");

@@ -54,7 +54,7 @@ Nanoseconds step_placed_once(const Setting& setting, const std::vector<Interval>
     std::vector<Interval> intervals = scheduled;
     if (!pack_over_transfers(intervals, groundwork.starts, groundwork.space(), by, effort)) continue;
     delay_page_ins(intervals, groundwork.liveness.ops());
-    least = std::min(least, setting.attempt.finish(std::move(intervals)).step);
+    least = std::min(least, setting.attempt.finish(std::move(intervals), Technique::kPacked).step);
   }
   return least;
 }

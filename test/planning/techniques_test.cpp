@@ -2,6 +2,9 @@
 // of packing do is tested in packing_effort_test.cpp too.
 #include <gtest/gtest.h>
 
+#include <set>
+#include <vector>
+
 #include "../plan/synthetic_traces.h"
 #include "small_machine.h"
 #include "tensorpager/plan/validator.h"
@@ -15,7 +18,8 @@ namespace {
 
 /// Does not compile where there is another switch: it belongs into a list below, or into packing_effort_test.cpp.
 [[maybe_unused]] void know_all_switches(const Techniques& techniques) {
-  [[maybe_unused]] const auto& [early_page_outs, prefetch, tails, wrap, larger_first, feedback, packing] = techniques;
+  [[maybe_unused]] const auto& [early_page_outs, prefetch, tails, wrap, larger_first, feedback, shorter_tails,
+                                over_transfers, early_online, compaction, packing] = techniques;
   [[maybe_unused]] const auto& [many_orders, ejection, repairs, looks, looks_each] = packing;
 }
 
@@ -62,6 +66,82 @@ TEST_P(TechniqueOff, IsSlowerOnTheWholeOverRandomTraces) {
     slower += off / on - 1;
   }
   EXPECT_GT(slower, 0.0);
+}
+
+/// What the planner comes to over random traces and budgets.
+struct Outcomes {
+  std::vector<Plan> plans;
+  std::set<Technique> techniques;
+
+  explicit Outcomes(const Techniques& techniques_on) {
+    const Machine machine = small_machine();
+    for (unsigned seed = 1; seed <= 60; ++seed) {
+      const trace::Trace trace = random_trace(seed);
+      const Liveness liveness(trace);
+      const base::Bytes spare = liveness.need() - liveness.floor();
+      const base::Bytes budget(liveness.floor().count() + spare.count() * (seed % 5) / 5);
+      plans.push_back(
+          make_pages_planner()
+              ->plan({.trace = trace, .machine = machine, .budget = budget, .options = {.techniques = techniques_on}})
+              .value());
+      EXPECT_TRUE(validate(trace, plans.back()).empty()) << "seed " << seed;
+      techniques.insert(plans.back().technique);
+    }
+  }
+  static const Outcomes& with_all() {
+    static const Outcomes outcomes{Techniques()};
+    return outcomes;
+  }
+  /// The sum of the shares by which plans are slower than those of `others`.
+  double slower_than(const Outcomes& others) const {
+    double sum = 0;
+    for (std::size_t i = 0; i < plans.size(); ++i)
+      sum += static_cast<double>(plans[i].predicted.step.count()) /
+                 static_cast<double>(others.plans[i].predicted.step.count()) -
+             1;
+    return sum;
+  }
+  double waste() const {
+    double sum = 0;
+    for (const Plan& plan : plans)
+      sum += static_cast<double>(plan.top().count()) / static_cast<double>(plan.predicted.peak.count());
+    return sum;
+  }
+};
+
+TEST(Plans, SayWhichTechniquePlacedThem) {
+  const std::set<Technique> all = {
+      Technique::kPacked,        Technique::kPackedForLess,      Technique::kShorterTails,
+      Technique::kOverTransfers, Technique::kOverTransfersAgain, Technique::kOnlineByNextUse};
+  EXPECT_EQ(Outcomes::with_all().techniques, all);
+}
+
+TEST(Feedback, PlansForLessThanTheBudget) {
+  const Outcomes off({.feedback = false});
+  EXPECT_FALSE(off.techniques.contains(Technique::kPackedForLess));
+}
+
+TEST(ShorterTails, AreQuickerOnTheWhole) {
+  const Outcomes off({.shorter_tails = false});
+  EXPECT_FALSE(off.techniques.contains(Technique::kShorterTails));
+  EXPECT_GT(off.slower_than(Outcomes::with_all()), 0.0);
+}
+
+TEST(OverTransfers, IsQuickerOnTheWhole) {
+  const Outcomes off({.over_transfers = false});
+  EXPECT_FALSE(off.techniques.contains(Technique::kOverTransfers));
+  EXPECT_FALSE(off.techniques.contains(Technique::kOverTransfersAgain));
+  EXPECT_GT(off.slower_than(Outcomes::with_all()), 0.0);
+}
+
+TEST(EarlyOnline, IsQuickerOnTheWhole) {
+  const Outcomes off({.early_online = false});
+  EXPECT_GT(off.slower_than(Outcomes::with_all()), 0.0);
+}
+
+TEST(Compaction, WastesLessOnTheWhole) {
+  const Outcomes off({.compaction = false});
+  EXPECT_GT(off.waste(), Outcomes::with_all().waste());
 }
 
 // Two small storages for each large one, all used once forwards and once backwards.

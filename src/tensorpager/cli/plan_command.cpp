@@ -26,7 +26,9 @@ struct PlanOptions {
 void show(const std::string& path, const trace::Trace& trace, const plan::Plan& plan, const machine::Machine& machine) {
   const sim::Outcome outcome = sim::simulate(trace, plan, machine);
   const Figures figures(trace, plan::Liveness(trace), plan, machine, outcome);
-  std::printf("%s: %s\n", path.c_str(), describe(figures).c_str());
+  const bool is_known = plan.technique != plan::Technique::kNone;
+  const std::string technique = is_known ? std::string("; placed by ") + plan::name_of(plan.technique) : "";
+  std::printf("%s: %s%s\n", path.c_str(), describe(figures).c_str(), technique.c_str());
 }
 
 void plan_trace(const PlanOptions& options) {

@@ -6,7 +6,7 @@
 #include <set>
 #include <unordered_map>
 
-#include "tensorpager/guide/lesson.h"
+#include "tensorpager/guide/profile.h"
 #include "tensorpager/trace/alike.h"
 
 namespace tensorpager::guide {
@@ -91,9 +91,15 @@ void level_slabs(std::vector<Candidate>& candidates, const trace::Stream& stream
 
 }  // namespace
 
+base::OpSignature signature_of(const trace::Stream& stream, const trace::StreamOp& op) {
+  base::OpSignature signature{.name = base::name_hash(op.facts.name)};
+  for (std::size_t i = 0; i < op.arguments; ++i) signature.add(stream.storages[op.touched[i].storage].bytes);
+  return signature;
+}
+
 std::vector<Candidate> candidates_in(const std::vector<trace::WindowClass>& classes, const trace::Stream& stream) {
   std::vector<Candidate> candidates;
-  const auto add = [&](const trace::WindowClass& one, bool is_alike) {
+  const auto add = [&](const trace::WindowClass& one, bool is_similar) {
     const trace::Span last = one.windows.back();
     candidates.push_back({.trace = one.trace,
                           .signatures = signatures_of(stream, last),
@@ -101,7 +107,7 @@ std::vector<Candidate> candidates_in(const std::vector<trace::WindowClass>& clas
                           .blocks_at = stream.first + last.end,
                           .end = stream.first + last.end,
                           .share = static_cast<double>(one.ops()) / static_cast<double>(stream.ops.size()),
-                          .is_alike = is_alike});
+                          .is_similar = is_similar});
   };
   const auto least_ops = static_cast<std::size_t>(std::ceil(kLeastShare * static_cast<double>(stream.ops.size())));
   const auto is_large = [&](const trace::WindowClass& one) { return one.ops() >= least_ops; };
@@ -118,10 +124,11 @@ std::vector<Candidate> candidates_in(const std::vector<trace::WindowClass>& clas
   return candidates;
 }
 
-void add_known(std::vector<Candidate>& candidates, const Lesson& known) {
-  const std::uint64_t newest = std::ranges::max(known.classes, {}, &ClassLesson::end).end;
-  for (const ClassLesson& one : known.classes) {
-    if (one.is_alike) continue;  // a newer one replaces it
+void add_known(std::vector<Candidate>& candidates, const Profile& known) {
+  if (known.origin == Profile::Origin::kUser) return;
+  const std::uint64_t newest = std::ranges::max(known.classes, {}, &ClassProfile::end).end;
+  for (const ClassProfile& one : known.classes) {
+    if (one.is_similar) continue;  // a newer one replaces it
     const auto is_same = [&](const Candidate& other) { return one.agenda->signatures() == other.signatures; };
     if (candidates.size() == kMostClasses || std::ranges::any_of(candidates, is_same)) continue;
     trace::Trace trace = *one.trace;

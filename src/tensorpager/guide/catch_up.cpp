@@ -1,10 +1,11 @@
-// Replays what the program has done since the profile was made to the follower of its plans.
+#include "tensorpager/guide/catch_up.h"
+
 #include <algorithm>
 #include <memory>
 #include <utility>
 #include <vector>
 
-#include "tensorpager/guide/lesson.h"
+#include "tensorpager/guide/candidates.h"
 
 namespace tensorpager::guide {
 
@@ -14,7 +15,7 @@ using trace::StorageId;
 namespace {
 
 /// Reports the order in which its ops made blocks, if that is still known.
-void tell_last_window(follow::PlanCursor& cursor, const ClassLesson& one, const trace::Stream& stream) {
+void tell_last_window(follow::PlanCursor& cursor, const ClassProfile& one, const trace::Stream& stream) {
   const std::uint32_t ops = one.agenda->ops();
   if (one.end < stream.first + ops) return;
   for (std::uint32_t op = 0; op < ops; ++op) cursor.expect_made(op, stream.ops[one.end - ops - stream.first + op].made);
@@ -22,9 +23,9 @@ void tell_last_window(follow::PlanCursor& cursor, const ClassLesson& one, const 
 
 }  // namespace
 
-bool catch_up(follow::PlanSwitch& follower, const Lesson& lesson, const trace::Stream& stream,
+bool catch_up(follow::PlanSwitch& follower, const Profile& profile, const trace::Stream& stream,
               const std::unordered_map<std::uint64_t, pager::Block*>& blocks) {
-  const auto newest = std::ranges::max_element(lesson.classes, {}, &ClassLesson::end);
+  const auto newest = std::ranges::max_element(profile.classes, {}, &ClassProfile::end);
   if (stream.first > newest->end || stream.first + stream.ops.size() < newest->end) return false;
   std::unordered_map<std::uint64_t, std::unique_ptr<pager::Block>> gone;  // stand in for those that died since
   const auto block_of = [&](std::uint64_t number, Bytes size) -> pager::Block& {
@@ -37,8 +38,8 @@ bool catch_up(follow::PlanSwitch& follower, const Lesson& lesson, const trace::S
     }
     return *block;
   };
-  for (std::size_t c = 0; c < lesson.classes.size(); ++c) {
-    const ClassLesson& one = lesson.classes[c];
+  for (std::size_t c = 0; c < profile.classes.size(); ++c) {
+    const ClassProfile& one = profile.classes[c];
     for (std::uint32_t i = 0; i < one.blocks.size(); ++i) {
       const StorageId id{i};
       // Of an older window only blocks that are still alive.
@@ -46,9 +47,9 @@ bool catch_up(follow::PlanSwitch& follower, const Lesson& lesson, const trace::S
       if (is_known) follower.cursor(c).bind(id, block_of(one.blocks[i], one.agenda->storage_size(id)));
     }
   }
-  for (std::size_t c = 0; c < lesson.classes.size(); ++c)
-    tell_last_window(follower.cursor(c), lesson.classes[c], stream);
-  follower.start_after(static_cast<std::size_t>(newest - lesson.classes.begin()));
+  for (std::size_t c = 0; c < profile.classes.size(); ++c)
+    tell_last_window(follower.cursor(c), profile.classes[c], stream);
+  follower.start_after(static_cast<std::size_t>(newest - profile.classes.begin()));
 
   std::vector<pager::Action> actions;  // ignored: they are past
   for (std::size_t at = newest->end - stream.first; at < stream.ops.size(); ++at) {

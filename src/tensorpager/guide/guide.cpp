@@ -1,25 +1,30 @@
+// Recording, and the analyses of what was recorded. active_plan.cpp has what happens to the plans.
 #include "tensorpager/guide/guide.h"
-
-#include <signal.h>
 
 #include <algorithm>
 #include <exception>
-#include <system_error>
+#include <thread>
 #include <utility>
 #include <vector>
+
+#include "tensorpager/guide/analysis.h"
 
 namespace tensorpager::guide {
 namespace {
 
-constexpr std::uint64_t kLooksBeforeRest = 2;  // at which all fitted the budget
-constexpr std::uint64_t kMostMissedLooks =
-    1000;  // after so many ops of other threads the one that is followed has ended
 constexpr std::size_t kMostOps = std::size_t{1} << 17;  // ops that are remembered
 // Six steps, and as many ops again that touch nothing yet.
 constexpr std::uint64_t kOpsOfStep = 12;
-constexpr std::uint64_t kEnoughBlocks = 16;  // least number of moved blocks from which the cost of one is known
-// Share of a window's time: an active plan is not changed for a smaller gain.
-constexpr double kLeastGain = 0.02;
+
+/// Keeps the plans for later sessions; not those for similar windows, which will differ.
+void keep_if_asked(const Profile& profile, const Guide::Options& options, base::Bytes budget) {
+  if (!options.cache || profile.origin == Profile::Origin::kCache || profile.has_similar()) return;
+  try {
+    keep(profile, budget, *options.cache);
+  } catch (const std::exception& error) {
+    options.say(std::string("plans are not kept: ") + error.what());
+  }
+}
 
 }  // namespace
 
@@ -28,223 +33,158 @@ Guide::Guide(pager::Pager& pager, Options options)
       options_(std::move(options)),
       recorder_(options_.granule.value_or(pager.charge_for(base::Bytes(1))), options_.least_ops,
                 pager.is_placed() ? trace::Recorder::Temporaries::kInOnePiece : trace::Recorder::Temporaries::kApart),
-      look_at_ops_(options_.plans ? kFirstOps : kNever),
-      look_at_steps_(options_.plans ? kFirstSteps : kNever),
-      is_settled_(!options_.refines) {}
-
-base::EventSink::Ticket Guide::op_begins(const base::OpFacts& facts, std::span<const base::Touch> touched) noexcept {
-  if (!touched.empty()) count();
-  return recorder_.op_begins(facts, touched);
+      adherence_(options_.refines ? Adherence::kMostReplacements : 0),
+      worker_([this] { run_analysis(); }, [this] { call_at_boundary(&Guide::activate_pending); }) {
+  if (!options_.plans) schedule_.stop();
 }
 
-void Guide::count() {
-  const std::uint64_t ops = ops_.fetch_add(1, std::memory_order_relaxed) + 1;
-  if (ops < look_at_ops_.load(std::memory_order_relaxed)) return;
-  look_at_ops_ = ops + ops / 4;
-  const bool is_followed = look_at_steps_ == kNever;
-  if (is_followed || steps_ == 0) look();
+Guide::~Guide() { stop(); }  // and `worker_` waits for its analysis
+
+void Guide::stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    const std::optional<Phase> stopped = phase_after(phase_, Event::kStopped);
+    if (!stopped) return;
+    phase_ = *stopped;
+    schedule_.stop();
+  }
+  worker_.stop();
+  pager_.call_at_boundary({});
+  pager_.follow(nullptr);
+}
+
+bool Guide::is_recording_paused() const {
+  const std::lock_guard lock(mutex_);
+  return is_paused(phase_);
+}
+
+base::EventSink::Ticket Guide::op_begins(const base::OpFacts& facts, std::span<const base::Touch> touched) noexcept {
+  if (!touched.empty()) {
+    const std::uint64_t ops = ops_.fetch_add(1, std::memory_order_relaxed) + 1;
+    if (schedule_.may_be_due(ops)) {
+      std::unique_lock lock(mutex_);
+      const bool is_due = schedule_.count_ops(ops);
+      lock.unlock();
+      if (is_due) call_at_boundary(&Guide::at_boundary);
+    }
+  }
+  return recorder_.op_begins(facts, touched);
 }
 
 void Guide::hint(base::Hint hint) noexcept {
   recorder_.hint(hint);
   if (hint == base::Hint::kOptimizerBegins) return;
-  const std::uint64_t steps = steps_.fetch_add(1, std::memory_order_relaxed) + 1;
-  if (is_resting_) return;
-  if (steps <= kFirstSteps) recorder_.keep(std::min(kMostOps, kOpsOfStep * ops_ / steps));
-  if (steps < look_at_steps_.load(std::memory_order_relaxed)) return;
-  look_at_steps_ = steps + 1 + steps / 4;
-  look();
+  bool is_due = false;
+  std::uint64_t steps = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    is_due = schedule_.count_step();
+    if (is_paused(phase_)) return;
+    steps = schedule_.steps();
+  }
+  if (steps <= AnalysisSchedule::kFirstSteps) recorder_.keep(std::min(kMostOps, kOpsOfStep * ops_ / steps));
+  if (is_due) call_at_boundary(&Guide::at_boundary);
 }
 
-/// Calls back where the program's next op begins; nothing is under way there.
-void Guide::look() {
-  pager_.call_at_boundary([this] { at_boundary(); });
+/// Calls `task` where the program's next op begins, or that after so many ops; nothing is under way there. It takes the
+/// place of a task that was not called yet.
+void Guide::call_at_boundary(void (Guide::*task)(), std::uint64_t after_ops) {
+  pager_.call_at_boundary([this, task] { (this->*task)(); }, after_ops);
 }
 
 void Guide::at_boundary() {
-  if (is_resting_) return rest_on();  // it replaced the check whether the pause is over
-  bool is_followed = false;
-  {
-    const std::lock_guard lock(mutex_);
-    if (is_over_) return;
-    is_followed = follower_thread_ != std::thread::id();
+  std::unique_lock lock(mutex_);
+  const Phase phase = phase_;
+  lock.unlock();
+  switch (phase) {
+    case Phase::kLearning:
+      return request_analysis();
+    case Phase::kFollowing:
+      return is_on_followed_thread() ? check() : void();
+    case Phase::kPausedUnplanned:
+    case Phase::kPausedFollowing:
+      return call_at_boundary(&Guide::check_pause, kOpsOfPause);  // this task took its place
+    case Phase::kStopped:
+      return;
   }
-  if (!is_followed) return learn_more();
-  if (!is_for_another_thread()) check();
 }
 
-/// If another thread's op came first, tries again at the next; cancels a plan for a thread that has ended.
-bool Guide::is_for_another_thread() {
+/// If another thread's op came first, tries again at the next op; deactivates the plan of a thread that has ended.
+bool Guide::is_on_followed_thread() {
   bool has_ended = false;
   {
     const std::lock_guard lock(mutex_);
-    if (follower_thread_ == std::this_thread::get_id()) {
-      missed_looks_ = 0;
-      return false;
+    if (known_->thread == std::this_thread::get_id()) {
+      schedule_.meet_boundary();
+      return true;
     }
-    has_ended = ++missed_looks_ > kMostMissedLooks;
-    if (has_ended) follower_thread_ = {};
+    has_ended = schedule_.miss_boundary();
   }
-  if (has_ended) pager_.follow(nullptr);
-  look();
-  return true;
-}
-
-void Guide::learn_more() {
-  if (options_.waits) {
-    study();
-    return begin();
-  }
-  const std::lock_guard lock(mutex_);
-  if (is_studying_) return;
-  is_wanted_ = true;
-  if (worker_.joinable()) return changed_.notify_all();
-  // The program's signals are for its own threads.
-  sigset_t all, before;
-  ::sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);
-  try {
-    worker_ = std::thread([this] { work(); });
-  } catch (const std::system_error&) {
-    look_at_ops_ = look_at_steps_ = kNever;  // without a thread there are no plans: continues on demand
-  }
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-}
-
-void Guide::work() {
-  for (;;) {
-    {
-      std::unique_lock lock(mutex_);
-      changed_.wait(lock, [&] { return is_wanted_ || is_over_; });
-      if (is_over_) return;
-      is_wanted_ = false;
-      is_studying_ = true;
-    }
-    study();
-    {
-      const std::lock_guard lock(mutex_);
-      is_studying_ = false;
-    }
-    pager_.call_at_boundary([this] { begin(); });
-  }
-}
-
-/// If it fails the program continues on demand.
-void Guide::study() {
-  try {
-    const trace::Stream stream = recorder_.stream();
-    std::shared_ptr<const Lesson> known;
-    pager::TransferCosts costs = pager_.transfer_costs();
-    {
-      const std::lock_guard lock(mutex_);
-      known = known_;
-      // Under a plan transfer threads do what ops did before it.
-      const auto since = costs.since(followed_costs_);
-      if (std::min(since.page_out.blocks, since.page_in.blocks) >= kEnoughBlocks) costs = since;
-    }
-    const machine::Machine machine = machine_of(costs);
-    auto learned = learn(stream, pager_.budget(), machine, known.get(), options_.cache ? &*options_.cache : nullptr);
-    if (!learned && learned.error() == NoLesson::kNoWindow) recorder_.keep(std::min(kMostOps, 2 * stream.ops.size()));
-    looks_that_fit_ = !learned && learned.error() == NoLesson::kFits ? looks_that_fit_ + 1 : 0;
-    if (!learned) is_settled_ = true;
-    if (!learned || !is_of_use(learned.value(), known, machine)) return;
-    if (!learned.value().is_kept && !learned.value().has_alike()) keep(learned.value());
-    const std::lock_guard lock(mutex_);
-    lesson_ = std::make_shared<const Lesson>(std::move(learned.value()));
-  } catch (const std::exception& error) {
-    is_settled_ = true;
-    say(std::string("no plan: ") + error.what());
-  }
-}
-
-/// Keeps the plans for later sessions.
-void Guide::keep(const Lesson& lesson) const {
-  if (!options_.cache) return;
-  plan::PlanCache::Traces traces;
-  std::vector<plan::Plan> plans;
-  for (const ClassLesson& one : lesson.classes) {
-    traces.push_back(one.trace.get());
-    plans.push_back(one.agenda->plan());
-  }
-  try {
-    options_.cache->keep(traces, pager_.budget(), plans);
-  } catch (const std::exception& error) {
-    say(std::string("plans are not kept: ") + error.what());
-  }
-}
-
-/// If the active plans cover all of `learned`, compares what they predict now with the new ones.
-bool Guide::is_of_use(const Lesson& learned, const std::shared_ptr<const Lesson>& known,
-                      const machine::Machine& machine) {
-  const auto is_followed = [&] { return follower_thread_ != std::thread::id() && known_ == known; };
-  {
-    const std::lock_guard lock(mutex_);
-    if (!is_followed() || learned.has_more_than(*known)) return true;
-  }
-  const std::vector<plan::Prediction> now = learned.predict_again(*known, machine);
-  if (options_.refines && gain_over(learned, now) >= kLeastGain) return true;
-  is_settled_ = true;
-  const std::lock_guard lock(mutex_);
-  if (!now.empty() && is_followed()) note_prediction(learned.classes.front(), now.front());
+  if (has_ended) deactivate();
+  call_at_boundary(&Guide::at_boundary);
   return false;
 }
 
-void Guide::begin_with(Lesson given) {
-  auto lesson = std::make_shared<Lesson>(std::move(given));
-  pager_.call_at_boundary([this, lesson] {
-    lesson->thread = std::this_thread::get_id();
-    put_in_force(lesson, true);
-  });
+void Guide::request_analysis() {
+  if (options_.waits) {
+    run_analysis();
+    return activate_pending();
+  }
+  if (worker_.request()) return;
+  const std::lock_guard lock(mutex_);
+  schedule_.stop();  // without a thread there are no plans: the program continues on demand
 }
 
-/// Call it between ops.
-void Guide::begin() {
-  if (is_resting_) {
+/// If it fails the program continues on demand.
+void Guide::run_analysis() {
+  try {
+    const trace::Stream stream = recorder_.stream();
+    const pager::TransferCosts costs = pager_.transfer_costs();
+    std::shared_ptr<const Profile> known;
+    pager::TransferCosts before;
     {
       const std::lock_guard lock(mutex_);
-      lesson_.reset();  // made before the pause
+      known = known_;
+      before = costs_before_;
     }
-    return rest_on();
-  }
-  bool has_another = false;
-  const std::shared_ptr<const Lesson> lesson = take_lesson(has_another);
-  if (has_another) return pager_.call_at_boundary([this] { begin(); });
-  if (!lesson) {
-    if (looks_that_fit_ >= kLooksBeforeRest) rest();
-    return;
-  }
-  put_in_force(lesson);
-}
-
-/// `has_another`: the profile is for another thread than this one.
-std::shared_ptr<const Lesson> Guide::take_lesson(bool& has_another) {
-  const std::lock_guard lock(mutex_);
-  if (is_over_ || !lesson_) return nullptr;
-  const bool is_followed = follower_thread_ != std::thread::id();
-  const bool is_for_this = lesson_->thread == std::this_thread::get_id();
-  const bool is_other = is_followed && follower_thread_ != lesson_->thread;
-  if (is_other || (!is_for_this && ++missed_looks_ > kMostMissedLooks)) {
-    lesson_.reset();
-    return nullptr;
-  }
-  has_another = !is_for_this;
-  return is_for_this ? std::exchange(lesson_, nullptr) : nullptr;
-}
-
-void Guide::stop() {
-  {
+    const machine::Machine machine = machine_since(before, costs);
+    auto found = analyse(stream, pager_.budget(), machine, known.get(), options_.cache ? &*options_.cache : nullptr);
+    if (!found) {
+      if (found.error() == NoProfile::kNoWindow) recorder_.keep(std::min(kMostOps, 2 * stream.ops.size()));
+      return note_none(found.error());
+    }
+    if (!is_of_use(found.value(), known, machine)) return;
+    keep_if_asked(found.value(), options_, pager_.budget());
     const std::lock_guard lock(mutex_);
-    if (std::exchange(is_over_, true)) return;
+    pending_ = std::make_shared<const Profile>(std::move(found.value()));
+  } catch (const std::exception& error) {
+    options_.say(std::string("no plan: ") + error.what());
+    const std::lock_guard lock(mutex_);
+    adherence_.converge();
   }
-  look_at_ops_ = look_at_steps_ = kNever;
-  changed_.notify_all();
-  pager_.call_at_boundary({});
-  pager_.follow(nullptr);
 }
 
-Guide::~Guide() {
-  stop();
-  if (worker_.joinable()) worker_.join();
+void Guide::note_none(NoProfile reason) {
+  const std::lock_guard lock(mutex_);
+  adherence_.converge();
+  if (reason == NoProfile::kFits)
+    schedule_.all_fitted();
+  else
+    schedule_.not_all_fitted();
+}
+
+/// If the active plans cover all of `found`, compares what they predict now with the new ones.
+bool Guide::is_of_use(const Profile& found, const std::shared_ptr<const Profile>& known,
+                      const machine::Machine& machine) {
+  std::vector<plan::Prediction> now;
+  if (known) now = found.predict_again(*known, machine);
+  const std::lock_guard lock(mutex_);
+  schedule_.not_all_fitted();
+  const bool is_replacement = is_following(phase_) && known_ == known && !now.empty();
+  if (!is_replacement || adherence_.is_worthwhile(gain_over(found, now))) return true;
+  adherence_.converge();
+  meter_.predict(now.front(), found.classes.front().lower_bound_overhead);
+  return false;
 }
 
 }  // namespace tensorpager::guide

@@ -34,6 +34,18 @@ inline constexpr StorageId kTemporary{UINT32_MAX};
 enum class Fill : std::uint8_t { kBoundary, kPageIn, kBorn };
 enum class Leave : std::uint8_t { kBoundary, kPageOut, kDrop, kDies };
 
+/// How the planner `pages` placed the blocks of a plan; docs/plans.md explains each.
+enum class Technique : std::uint8_t {
+  kNone,  // of another planner, or not known
+  kPacked,
+  kPackedForLess,  // planned for less than the budget
+  kShorterTails,
+  kOverTransfers,
+  kOverTransfersAgain,  // with the ends of page-outs from the plan before
+  kOnlineByNextUse,
+  kOnlineByRecency,
+};
+
 struct Row {
   StorageId storage = kTemporary;
   base::Bytes bytes = {};    // charged
@@ -60,6 +72,7 @@ struct Prediction {
 
 struct Plan {
   std::string planner = {};
+  Technique technique = Technique::kNone;
   std::string machine = {};
   base::Bytes budget = {};
   base::Bytes slab = {};     // at the arena's end, for storages that are never evicted

@@ -24,6 +24,15 @@ constexpr std::array kFills = {std::pair{Fill::kBoundary, "boundary"}, std::pair
 constexpr std::array kLeaves = {std::pair{Leave::kBoundary, "boundary"}, std::pair{Leave::kPageOut, "page_out"},
                                 std::pair{Leave::kDrop, "drop"}, std::pair{Leave::kDies, "dies"}};
 
+constexpr std::array kTechniques = {std::pair{Technique::kNone, "none"},
+                                    std::pair{Technique::kPacked, "packed"},
+                                    std::pair{Technique::kPackedForLess, "packed_for_less"},
+                                    std::pair{Technique::kShorterTails, "shorter_tails"},
+                                    std::pair{Technique::kOverTransfers, "over_transfers"},
+                                    std::pair{Technique::kOverTransfersAgain, "over_transfers_again"},
+                                    std::pair{Technique::kOnlineByNextUse, "online_by_next_use"},
+                                    std::pair{Technique::kOnlineByRecency, "online_by_recency"}};
+
 template <typename Names, typename Value>
 const char* find_name(const Names& names, Value value) {
   const auto* found = std::ranges::find(names, value, [](const auto& pair) { return pair.first; });
@@ -70,6 +79,7 @@ class PlanReader {
   void read_head() {
     plan_.shared_boundary = records_.flag("shared_boundary");
     plan_.planner = records_.text("planner");
+    if (records_.has("technique")) plan_.technique = read_name(records_, "technique", kTechniques);
     plan_.machine = records_.text("machine");
     plan_.budget = bytes("budget", kMaxBytes + 1);
     plan_.slab = bytes("slab", kMaxBytes);
@@ -128,6 +138,7 @@ class PlanReader {
 
 const char* name_of(Fill fill) { return find_name(kFills, fill); }
 const char* name_of(Leave leave) { return find_name(kLeaves, leave); }
+const char* name_of(Technique technique) { return find_name(kTechniques, technique); }
 
 Plan read_plan(std::istream& in, const std::string& path) { return PlanReader(in, path).read(); }
 
@@ -139,7 +150,9 @@ Plan read_plan_file(const std::string& path) {
 
 std::string write_plan(const Plan& plan) {
   const auto number = [](std::uint64_t n) { return std::to_string(n); };
-  std::string text = std::string(kKind) + " " + number(kVersion) + "\nplan planner=" + plan.planner +
+  const std::string technique =
+      plan.technique == Technique::kNone ? "" : std::string(" technique=") + name_of(plan.technique);
+  std::string text = std::string(kKind) + " " + number(kVersion) + "\nplan planner=" + plan.planner + technique +
                      " machine=" + plan.machine + " budget=" + number(plan.budget.count()) +
                      " slab=" + number(plan.slab.count()) + " reserve=" + number(plan.reserve.count()) +
                      " ops=" + number(plan.ops) + (plan.shared_boundary ? " shared_boundary\n" : "\n");

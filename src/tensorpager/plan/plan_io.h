@@ -18,5 +18,7 @@ std::string write_plan(const Plan& plan);
 
 const char* name_of(Fill fill);
 const char* name_of(Leave leave);
+/// `none` for kNone, which files leave out.
+const char* name_of(Technique technique);
 
 }  // namespace tensorpager::plan

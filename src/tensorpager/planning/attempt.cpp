@@ -75,13 +75,14 @@ std::uint64_t Attempt::place(std::vector<Interval>& intervals, double share) {
 }
 
 bool Attempt::place_over_transfers(const std::vector<Interval>& scheduled, Candidates& found) {
+  if (!techniques_.over_transfers) return false;
   bool fits = false;
   for (const PackingOrder by : {PackingOrder::kSize, PackingOrder::kArea, PackingOrder::kBegin}) {
     std::vector<Interval> intervals = scheduled;
     if (!pack_over_transfers(intervals, groundwork_.starts, groundwork_.space(), by, effort_)) continue;
     fits = true;
     delay_page_ins(intervals, ops_);
-    Candidate done = finish(std::move(intervals));
+    Candidate done = finish(std::move(intervals), Technique::kOverTransfers);
     place_again_over_transfers(scheduled, done, by, found);
     found.offer(std::move(done));
   }
@@ -89,16 +90,18 @@ bool Attempt::place_over_transfers(const std::vector<Interval>& scheduled, Candi
 }
 
 void Attempt::place_with_shorter_tails(const std::vector<Interval>& scheduled, Candidates& found) {
+  if (!techniques_.shorter_tails) return;
   for (const double share : kShorterTails) {
     std::vector<Interval> intervals = scheduled;
     if (place(intervals, share) > groundwork_.space()) continue;
-    found.offer(finish(std::move(intervals)));
+    found.offer(finish(std::move(intervals), Technique::kShorterTails));
     return;
   }
 }
 
-Candidate Attempt::finish(std::vector<Interval> intervals) const {
-  Candidate done{.rows = make_rows(intervals, ops_), .step = {}, .intervals = std::move(intervals)};
+Candidate Attempt::finish(std::vector<Interval> intervals, Technique technique) const {
+  Candidate done{
+      .rows = make_rows(intervals, ops_), .step = {}, .intervals = std::move(intervals), .technique = technique};
   wait_by_offsets(done.rows, ops_);
   done.step = step_of(done.rows);
   return done;
@@ -111,7 +114,9 @@ Nanoseconds Attempt::step_by_bytes(const std::vector<Interval>& intervals) const
 }
 
 Candidate Attempt::settle(Candidate best, std::uint64_t looks) const {
-  if (!techniques_.packing.ejection || best.intervals.empty() || best.intervals.size() > kMostSettled) return best;
+  if (!techniques_.compaction || !techniques_.packing.ejection || best.intervals.empty() ||
+      best.intervals.size() > kMostSettled)
+    return best;
   const std::uint64_t granule = groundwork_.problem.trace.granule.count();
   std::vector<Interval> intervals = with_tails(best, Tails::kUntilWaits);
   looks = std::min<std::uint64_t>(looks, kLooksAPair * intervals.size() * intervals.size());
@@ -130,7 +135,7 @@ Candidate Attempt::settle(Candidate best, std::uint64_t looks) const {
       const bool fits = ejection.fit(moved, target, share, from);
       looks += share;
       if (!fits) continue;
-      Candidate settled = finish(moved);
+      Candidate settled = finish(moved, best.technique);
       const double cost = cost_of(settled);
       if (cost > best_cost) continue;
       is_better = true;
@@ -171,11 +176,13 @@ std::optional<Candidate> Attempt::online(Victim victim) const {
   if (!found) return std::nullopt;
   OnlinePlacement placed = std::move(*found);
   if (boundary_ != nullptr) fix_boundary(placed.intervals);
-  Candidate best = finish(placed.intervals);
+  const Technique technique =
+      victim == Victim::kFarthestNextUse ? Technique::kOnlineByNextUse : Technique::kOnlineByRecency;
+  Candidate best = finish(placed.intervals, technique);
   std::vector<Nanoseconds> starts = time_rows(best.rows, groundwork_.op_times, machine_).starts;
   for (int round = 0; round < kScheduleRounds && techniques_.prefetch; ++round) {
     schedule_placed_page_ins(placed.intervals, placed.earliest, starts, machine_.in);
-    Candidate next = finish(placed.intervals);
+    Candidate next = finish(placed.intervals, technique);
     starts = time_rows(next.rows, groundwork_.op_times, machine_).starts;
     if (next.step < best.step) best = std::move(next);
   }
@@ -206,7 +213,7 @@ void Attempt::place_again_over_transfers(std::vector<Interval> intervals, const 
   effort.looks = looks_a_round(intervals.size());
   if (!pack_over_transfers(intervals, groundwork_.starts, groundwork_.space(), by, effort)) return;
   delay_page_ins(intervals, ops_);
-  found.offer(finish(std::move(intervals)));
+  found.offer(finish(std::move(intervals), Technique::kOverTransfersAgain));
 }
 
 std::vector<Interval> Attempt::with_tails(const Candidate& candidate, Tails until) const {

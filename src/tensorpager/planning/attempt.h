@@ -26,6 +26,7 @@ struct Candidate {
   std::vector<Row> rows;
   Nanoseconds step;  // with the links that are planned with, and with the machine's: the sum
   std::vector<Interval> intervals;
+  Technique technique = Technique::kNone;
 };
 
 /// The quickest few plans.
@@ -58,7 +59,7 @@ class Attempt {
 
   void place_with_shorter_tails(const std::vector<Interval>& scheduled, Candidates& found);
 
-  Candidate finish(std::vector<Interval> intervals) const;
+  Candidate finish(std::vector<Interval> intervals, Technique technique) const;
 
   /// `Candidate::step` if nothing stalls.
   Nanoseconds shortest_step() const { return 2 * groundwork_.starts.back(); }

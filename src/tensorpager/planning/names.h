@@ -25,6 +25,7 @@ using plan::Plan;
 using plan::Prediction;
 using plan::Row;
 using plan::StorageId;
+using plan::Technique;
 using plan::Timing;
 using plan::Touch;
 using plan::Use;

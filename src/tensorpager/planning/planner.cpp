@@ -48,8 +48,9 @@ Groundwork::Groundwork(const Problem& of)
   reserve = base::Bytes(std::min(static_cast<std::uint64_t>(wanted), spare) / granule * granule);
 }
 
-Plan Groundwork::finish(std::string planner, std::vector<Row> rows) const {
+Plan Groundwork::finish(std::string planner, std::vector<Row> rows, Technique technique) const {
   Plan plan{.planner = std::move(planner),
+            .technique = technique,
             .machine = problem.machine.name,
             .budget = problem.budget,
             .slab = liveness.slab(),

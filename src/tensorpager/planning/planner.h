@@ -26,6 +26,10 @@ struct Techniques {
   bool wrap = true;             // storages may be resident at the window's ends
   bool larger_first = true;     // larger storages go first, if the CPU time of transfers costs compute
   bool feedback = true;         // plan for less where packing needs more
+  bool shorter_tails = true;    // give up tails where packing needs more
+  bool over_transfers = true;   // place blocks where transfers of others are under way
+  bool early_online = true;     // place online also where the plans found are slow; else only if there is none
+  bool compaction = true;       // pack the quickest plans once more, closer together
   PackingEffort packing = {};
 };
 
@@ -87,7 +91,7 @@ struct Groundwork {
     return left - left % problem.trace.granule.count();
   }
   /// Completes a plan whose rows have offsets and waits: only the prediction is left to compute.
-  Plan finish(std::string planner, std::vector<Row> rows) const;
+  Plan finish(std::string planner, std::vector<Row> rows, Technique technique = Technique::kNone) const;
 };
 
 }  // namespace tensorpager::planning

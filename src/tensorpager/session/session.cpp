@@ -93,7 +93,7 @@ guide::Guide::Options guide_options(const base::Config& config, bool plans) {
   if (!config.trace.empty()) {
     options.least_ops = trace::Recorder::kMostOps;
     if (config.trace_device == base::TraceDevice::kCuda) options.granule = kDeviceGranule;
-    options.rests = false;
+    options.pauses = false;
   }
   if (!config.quiet)
     options.say = [](const std::string& line) { std::fprintf(stderr, "tensorpager: %s\n", line.c_str()); };
@@ -151,11 +151,11 @@ void Session::make_parts(const base::Config& config) {
 void Session::enable(const base::Config& config) {
   if (active_) throw base::InvalidArgument("Tensorpager is enabled already; call disable() first");
   base::Bytes budget = config.budget;
-  std::optional<guide::Lesson> given;
+  std::optional<guide::Profile> user_supplied;
   if (!config.plan.empty()) {
     const std::vector<plan::GivenPlan> read = plan::read_plans_of(config);
     if (budget == base::kUnlimited) budget = plan::budget_of(read);
-    given = guide::lesson_of(read);
+    user_supplied = guide::profile_of(read);
   }
   const bool plans = config.plans && budget < base::kUnlimited;
   check(config, budget);
@@ -177,7 +177,7 @@ void Session::enable(const base::Config& config) {
   if (plans || writes_trace_) {
     guide_ = std::make_unique<guide::Guide>(parts_->pager, guide_options(config, plans));
     set_sink(config, make_sink(config));
-    if (given) guide_->begin_with(std::move(*given));
+    if (user_supplied) guide_->activate_user_supplied(std::move(*user_supplied));
   }
   intercept::set_active(true);
   parts_->allocator.set_smallest_block(config.trace_smallest);

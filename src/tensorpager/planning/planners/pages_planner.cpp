@@ -36,7 +36,8 @@ class PagesPlanner final : public Planner {
     if (problem.boundary != nullptr) return plan_within(problem);
     const Groundwork groundwork(problem);
     if (groundwork.is_below_floor()) return groundwork.below_floor();
-    return groundwork.finish("pages", search(groundwork, nullptr).value().rows);
+    Candidate best = search(groundwork, nullptr).value();
+    return groundwork.finish("pages", std::move(best.rows), best.technique);
   }
 
  private:
@@ -57,9 +58,9 @@ class PagesPlanner final : public Planner {
       why.for_boundary = true;
       return why;
     }
-    const auto rows = search(groundwork, &boundary);
-    if (!rows) return Infeasible{.short_by = {}, .op = 0, .for_boundary = true};
-    return groundwork.finish("pages", rows->rows);
+    auto best = search(groundwork, &boundary);
+    if (!best) return Infeasible{.short_by = {}, .op = 0, .for_boundary = true};
+    return groundwork.finish("pages", std::move(best->rows), best->technique);
   }
 
   static void add_uses(trace::Op& op, const Boundary& boundary) {
@@ -133,7 +134,7 @@ class PagesPlanner final : public Planner {
         const std::uint64_t top = attempt.place(intervals, 1);
         if (top <= space) {
           fitted = std::max(fitted, planned);
-          found.offer(attempt.finish(intervals));
+          found.offer(attempt.finish(intervals, round == 0 ? Technique::kPacked : Technique::kPackedForLess));
         } else {
           too_much = std::min(too_much, planned);
         }
@@ -154,8 +155,10 @@ class PagesPlanner final : public Planner {
     }
     // Where packing needed other means, deciding offsets with residency may be the better of the two. It knows nothing
     // of the overhead: once is enough.
-    const bool is_far_off = found.empty() || found.least_step() > first_promise + first_promise / kFarOff;
-    if (costs.overhead == 0 && (is_far_off || (planned < space && groundwork.liveness.ops() <= kOnlineOps))) {
+    const bool is_far_off = !found.empty() && found.least_step() > first_promise + first_promise / kFarOff;
+    const bool is_early = groundwork.problem.options.techniques.early_online &&
+                          (is_far_off || (planned < space && groundwork.liveness.ops() <= kOnlineOps));
+    if (costs.overhead == 0 && (found.empty() || is_early)) {
       if (auto rows = attempt.online()) found.offer(std::move(*rows));
     }
     for (Candidate& rows : found.all()) candidates.offer(std::move(rows));

@@ -1,0 +1,84 @@
+#include "tensorpager/guide/profile.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdio>
+#include <optional>
+
+#include "tensorpager/plan/liveness.h"
+#include "tensorpager/plan/timing.h"
+
+namespace tensorpager::guide {
+
+double overhead_of(std::chrono::nanoseconds step, std::chrono::nanoseconds compute) {
+  return compute.count() > 0 ? static_cast<double>(step.count()) / static_cast<double>(compute.count()) - 1 : 0;
+}
+
+double overhead_of(const plan::Prediction& predicted) { return overhead_of(predicted.step, predicted.compute); }
+
+const ClassProfile* Profile::find(const std::vector<base::OpSignature>& signatures) const {
+  const auto found = std::ranges::find(
+      classes, signatures, [](const ClassProfile& one) -> const auto& { return one.agenda->signatures(); });
+  return found != classes.end() ? &*found : nullptr;
+}
+
+bool Profile::has_similar() const { return std::ranges::any_of(classes, &ClassProfile::is_similar); }
+
+std::vector<plan::Prediction> Profile::predict_again(const Profile& other, const machine::Machine& machine) const {
+  std::vector<plan::Prediction> predictions;
+  for (const ClassProfile& one : classes) {
+    const ClassProfile* const same = other.find(one.agenda->signatures());
+    if (same == nullptr) return {};
+    predictions.push_back(plan::predict(same->agenda->plan(), plan::op_times(*one.trace, machine), machine));
+  }
+  return predictions;
+}
+
+double gain_over(const Profile& profile, const std::vector<plan::Prediction>& others) {
+  double now = 0, before = 0;
+  for (std::size_t i = 0; i < others.size(); ++i) {
+    const ClassProfile& one = profile.classes[i];
+    // The share is of ops, so a class takes that times its mean op time.
+    const double weight = one.share / one.agenda->ops();
+    now += weight * std::chrono::duration<double>(one.predicted().step).count();
+    before += weight * std::chrono::duration<double>(others[i].step).count();
+  }
+  return before > 0 ? 1 - now / before : 0;
+}
+
+std::string Profile::describe() const {
+  std::string text;
+  const auto percent = [](double share) {
+    std::array<char, 32> digits{};
+    std::snprintf(digits.data(), digits.size(), "%.1f %%", share * 100);
+    return std::string(digits.data());
+  };
+  for (const ClassProfile& one : classes) {
+    const plan::Prediction& predicted = one.predicted();
+    text += (text.empty() ? "" : "; ") + std::string(one.is_similar ? "variable-shape step of about " : "step of ") +
+            std::to_string(one.agenda->ops()) + " ops (need " + base::format_bytes(one.need) + ", floor " +
+            base::format_bytes(one.floor) + "), " + base::format_bytes(predicted.page_out) + " out and " +
+            base::format_bytes(predicted.page_in) + " in, predicted overhead " + percent(overhead_of(predicted));
+    if (one.lower_bound_overhead) text += " (lower bound " + percent(*one.lower_bound_overhead) + ")";
+  }
+  return text;
+}
+
+Profile profile_of(std::vector<plan::GivenPlan> plans) {
+  Profile profile;
+  profile.origin = Profile::Origin::kUser;
+  for (plan::GivenPlan& one : plans) {
+    const plan::Liveness liveness(one.trace);
+    profile.classes.push_back({.agenda = std::make_shared<const follow::Agenda>(one.trace, std::move(one.plan)),
+                               .trace = nullptr,
+                               .blocks = std::vector<std::uint64_t>(one.trace.storages.size()),
+                               .need = liveness.need(),
+                               .floor = liveness.floor(),
+                               .share = 1.0 / static_cast<double>(plans.size())});
+    profile.classes.back().trace = std::make_shared<const trace::Trace>(std::move(one.trace));
+  }
+  return profile;
+}
+
+}  // namespace tensorpager::guide
