@@ -83,9 +83,9 @@ MUTATIONS = [
     ),
     Mutation(
         "always-expects-the-same-class",
-        "follow/plan_switch.cpp",
-        "  if (cursors_.size() == 1) return active_;",
-        "  if (cursors_.size() > 0) return active_;",
+        "follow/window_history.cpp",
+        "  if (classes_ == 1) return std::nullopt;",
+        "  if (classes_ > 0) return std::nullopt;",
         "pager follow",
     ),
     # --- accounts, and what is restored

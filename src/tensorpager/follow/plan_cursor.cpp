@@ -55,7 +55,7 @@ void PlanCursor::follow(const OpSignature& op, std::span<Block* const> touched, 
     standing_ = resized(standing_);
   }
   match_arguments(op, touched, actions);
-  put_right(actions);
+  reach_state(actions);
   begin_rows(actions);
 }
 
@@ -98,11 +98,11 @@ void PlanCursor::match_arguments(const OpSignature& op, std::span<Block* const> 
 
 /// The page-outs that the plan has in flight where it continues from elsewhere were not submitted, or were those of
 /// another part of it.
-void PlanCursor::put_right(std::vector<Action>& actions) {
+void PlanCursor::reach_state(std::vector<Action>& actions) {
   Places places = Places::kPlanned;
   if (is_elsewhere(standing_) || (position_ == 0 && standing_ == Standing::kDisturbed)) {
     places = Places::kAny;
-    standing_ = follow::put_right(standing_);
+    standing_ = put_right(standing_);
     page_outs_.await_all_queued(actions);
     std::vector<PageOutQueue::NotSubmitted> not_submitted;
     for (const Agenda::PageOut& one : agenda_->under_way(position_))

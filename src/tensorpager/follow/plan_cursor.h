@@ -93,7 +93,7 @@ class PlanCursor final : public ActionSource {
   bool is_another() const;
   void take_over(std::vector<Action>& actions);
   void match_arguments(const OpSignature& op, std::span<Block* const> touched, std::vector<Action>& actions);
-  void put_right(std::vector<Action>& actions);
+  void reach_state(std::vector<Action>& actions);
   void skip_to(std::uint32_t op, std::vector<Action>& actions);
   void begin_rows(std::vector<Action>& actions, std::optional<std::uint32_t> skipping_to = std::nullopt);
   void end_rows(std::vector<Action>& actions);

@@ -12,12 +12,9 @@ std::uint32_t alike(const Agenda& one, const Agenda& other) {
   return ops;
 }
 
-/// Windows that are remembered: evaluations that are rarer than that are never predicted.
-constexpr std::size_t kRemembered = 512;
-
 }  // namespace
 
-PlanSwitch::PlanSwitch(const std::vector<std::shared_ptr<const Agenda>>& agendas) {
+PlanSwitch::PlanSwitch(const std::vector<std::shared_ptr<const Agenda>>& agendas) : history_(agendas.size()) {
   for (const auto& agenda : agendas) {
     cursors_.push_back(std::make_unique<PlanCursor>(agenda));
     auto& row = alike_.emplace_back();
@@ -31,35 +28,11 @@ void PlanSwitch::begin_here() {
 
 void PlanSwitch::start_after(std::size_t i) {
   active_ = i;
-  ended_ = {i};
-}
-
-void PlanSwitch::note_ended(std::size_t i) {
-  ended_.push_back(i);
-  if (ended_.size() > kRemembered) ended_.pop_front();
-}
-
-/// Returns the class that came most often after the longest sequence of windows that equals the last ones; of several
-/// the newest.
-std::size_t PlanSwitch::likely_next() const {
-  if (cursors_.size() == 1) return active_;
-  std::size_t likely = active_;
-  std::size_t longest = 0;
-  std::vector<std::size_t> times(cursors_.size());
-  for (std::size_t end = ended_.size(); end-- > std::max<std::size_t>(longest, 1);) {  // `end` is what came next
-    std::size_t length = 0;
-    while (length < end && ended_[end - 1 - length] == ended_[ended_.size() - 1 - length]) ++length;
-    if (length == 0 || length < longest) continue;
-    if (length > longest) std::ranges::fill(times, 0);
-    const bool is_first = length > longest;
-    longest = length;
-    if (++times[ended_[end]] > (is_first ? 0 : times[likely])) likely = ended_[end];
-  }
-  return likely;
+  history_.start_after(i);
 }
 
 bool PlanSwitch::begin_op(const OpSignature& op, std::span<Block* const> touched, std::vector<Action>& actions) {
-  const std::size_t likely = active().position() == 0 ? likely_next() : active_;
+  const std::size_t likely = active().position() == 0 ? history_.likely_next().value_or(active_) : active_;
   if (likely != active_ && cursors_[likely]->expects(op))
     change_to(likely, 0, actions);
   else if (!active().expects(op))
@@ -83,7 +56,7 @@ bool PlanSwitch::begin_op(const OpSignature& op, std::span<Block* const> touched
 void PlanSwitch::turn_to_another(const OpSignature& op, std::vector<Action>& actions) {
   if (const auto other = find_other(op)) return change_to(*other, active().position(), actions);
   if (const auto longer = find_longer(op)) {
-    ended_.pop_back();
+    history_.take_back();
     return change_to(*longer, active().agenda().ops(), actions);
   }
   const auto shorter = find_shorter();
@@ -91,7 +64,7 @@ void PlanSwitch::turn_to_another(const OpSignature& op, std::vector<Action>& act
   if (!shorter || !next) return;
   change_to(*shorter, active().position(), actions);
   active().leave(actions);  // it is over
-  note_ended(*shorter);
+  history_.note(*shorter);
   if (*next != active_) change_to(*next, 0, actions);
 }
 
@@ -109,7 +82,7 @@ std::optional<std::size_t> PlanSwitch::find_other(const OpSignature& op) const {
 /// A class that begins as the whole last window was, and continues with this op: then that was no window by itself.
 std::optional<std::size_t> PlanSwitch::find_longer(const OpSignature& op) const {
   const Agenda& last = cursors_[active_]->agenda();
-  const bool is_at_begin = cursors_[active_]->position() == 0 && !ended_.empty() && ended_.back() == active_;
+  const bool is_at_begin = cursors_[active_]->position() == 0 && history_.last() == active_;
   if (!is_at_begin || before_ != last.signature(last.ops() - 1)) return std::nullopt;
   for (std::size_t i = 0; i < cursors_.size(); ++i) {
     const Agenda& agenda = cursors_[i]->agenda();
@@ -154,7 +127,7 @@ void PlanSwitch::change_to(std::size_t other, std::uint32_t position, std::vecto
 void PlanSwitch::end_op(std::vector<Action>& actions) {
   const std::uint64_t windows = active().windows();
   active().end_op(actions);
-  if (active().windows() != windows) note_ended(active_);
+  if (active().windows() != windows) history_.note(active_);
 }
 
 void PlanSwitch::created(Block& block) {

@@ -1,18 +1,17 @@
 // Follows the plans of several classes of windows: training step, evaluation batch, the last batch that is shorter.
 //
-// The class of a window becomes clear op by op. Programs repeat themselves: a window is assumed to be of the class that
-// came most often after the longest sequence of windows that equals the last ones; once its ops differ, it is of
-// another class that begins in the same way. If one class is the beginning of another, what comes next tells them
-// apart: a micro-step, or the last one with the optimizer.
+// The class of a window becomes clear op by op. It is assumed to be the one that is likely after the last windows
+// (WindowHistory); once its ops differ, it is of another class that begins in the same way. If one class is the
+// beginning of another, what comes next tells them apart: a micro-step, or the last one with the optimizer.
 #pragma once
 
-#include <deque>
 #include <memory>
 #include <optional>
 #include <vector>
 
 #include "tensorpager/follow/plan_cursor.h"
 #include "tensorpager/follow/unplanned_blocks.h"
+#include "tensorpager/follow/window_history.h"
 
 namespace tensorpager::follow {
 
@@ -63,17 +62,15 @@ class PlanSwitch final : public ActionSource {
   std::optional<std::size_t> find_shorter() const;
   std::optional<std::size_t> find_expecting(const base::OpSignature& op) const;
   std::optional<std::size_t> find_beginning(const base::OpSignature& op) const;
-  std::size_t likely_next() const;
-  void note_ended(std::size_t i);
   std::uint64_t windows() const;
   bool is_known(const Block& block) const;
   void change_to(std::size_t other, std::uint32_t position, std::vector<Action>& actions);
 
   std::vector<std::unique_ptr<PlanCursor>> cursors_;
   std::vector<std::vector<std::uint32_t>> alike_;  // by two classes: how many first ops are the same
-  std::deque<std::size_t> ended_;                  // the classes of the last windows, newest last
-  UnplannedBlocks unplanned_;                      // unplanned blocks: made between ops, or replaced
-  std::uint64_t windows_at_leave_ = 0;             // when unplanned blocks left last
+  WindowHistory history_;
+  UnplannedBlocks unplanned_;           // unplanned blocks: made between ops, or replaced
+  std::uint64_t windows_at_leave_ = 0;  // when unplanned blocks left last
   std::size_t active_ = 0;
   std::optional<base::OpSignature> before_;  // the op before
 };
