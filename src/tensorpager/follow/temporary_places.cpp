@@ -64,6 +64,7 @@ std::optional<std::uint64_t> TemporaryPlaces::gap_in_row(std::uint32_t op, std::
 std::optional<std::uint64_t> TemporaryPlaces::gap_between_rows(std::uint32_t op, std::uint64_t size,
                                                                const PageOutQueue& page_outs) const {
   std::vector<Range> others;
+  others.reserve(temporaries_.size() + page_outs.in_flight().size());
   for (const auto& [block, range] : temporaries_) others.push_back(range);
   for (const PageOutQueue::PageOut& page_out : page_outs.in_flight()) {
     const Row& row = agenda_.row(page_out.row);
