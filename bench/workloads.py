@@ -20,6 +20,24 @@ def in_place(op: str, elements: int = 16384, calls: int = 1000):
     return step
 
 
+def in_place_in_training(op: str, elements: int = 16384, calls: int = 1000):
+    """The same calls between the forward and the backward pass of a step, which makes a window of them."""
+    a, b = torch.zeros(elements), torch.zeros(elements)
+    weight = torch.zeros(elements, requires_grad=True)
+    optimizer = torch.optim.SGD([weight], lr=0.1)
+    call = getattr(a, op)
+
+    def step():
+        optimizer.zero_grad()
+        y = weight * b
+        for _ in range(calls):
+            call(b)
+        y.sum().backward()
+        optimizer.step()
+
+    return step
+
+
 def allocations(elements: int = 16384, calls: int = 1000):
     """`calls` pairs of an allocation and a free of 64 KiB."""
 

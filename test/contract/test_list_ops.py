@@ -90,7 +90,7 @@ def test_an_item_that_alone_does_not_fit_is_refused_before_any_is_updated(spill)
 
 
 def test_each_part_of_a_list_op_is_an_op(spill):
-    tensors = 8  # each call's item is one of a list of parameters and one of gradients: 512 KiB
+    tensors = 8  # an item is a parameter and its gradient: 512 KiB
     with tensorpager.enable(budget=8 << 20, spill=spill, quiet=True):  # parts are at most a sixteenth: one item
         parameters, gradients = ([torch.ones(WIDTH, WIDTH) for _ in range(tensors)] for _ in range(2))
 

@@ -63,8 +63,7 @@ class Frame {
   /// torch's out-of-memory error without the op.
   template <typename Name>
   void admit(Name&& name) {
-    if (pins_.is_followed() && is_reported()) [[unlikely]]
-      follow(name());
+    if (pins_.is_followed() && is_reported()) follow(name());
     or_throw_shortage([&] { pins_.admit(); });
   }
 

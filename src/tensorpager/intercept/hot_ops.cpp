@@ -65,7 +65,7 @@ struct Kernel<Op, Result(Arguments...)> {
   pager::Temporaries temporaries() const { return pager::Temporaries::kKeep; }
   bool is_factory() const { return !(kMayHoldTensor<Arguments> || ...); }
   c10::ArrayRef<c10::IValue> boxed_arguments() const { return {}; }
-  [[gnu::noinline, gnu::cold]] static const OpInfo& info() {
+  [[gnu::noinline]] static const OpInfo& info() {
     static const OpInfo& found = op_info(c10::Dispatcher::singleton().findSchemaOrThrow(Op::name, Op::overload_name));
     return found;
   }

@@ -36,8 +36,7 @@ class PinSet {
     t_state.top = parent_;
     if (arguments_.count() > 0) note_created();
     for (Block* block : pins_) pager_.unpin(*block);
-    if (is_expected_) [[unlikely]]
-      pager_.end_op();
+    if (is_expected_) pager_.end_op();
   }
   PinSet(const PinSet&) = delete;
   PinSet& operator=(const PinSet&) = delete;
@@ -52,14 +51,12 @@ class PinSet {
   /// If a plan is followed: notifies it of an op of this name, with the arguments seen so far, none of which is pinned
   /// yet, so that the plan may still move them. Does nothing if another op called this one, which is part of that.
   void follow(std::uint64_t name) {
-    if (is_followed_ && !is_within_op(parent_)) [[unlikely]]
-      tell_source(name);
+    if (is_followed_ && !is_within_op(parent_)) tell_source(name);
   }
   bool is_followed() const { return is_followed_; }
   /// Pins all blocks that were seen. Throws OverBudget or IoError, having changed no contents.
   void admit() {
-    if (is_followed_) [[unlikely]]
-      pin_ready();
+    if (is_followed_) pin_ready();
     if (!misses_.empty()) [[unlikely]]
       pager_.admit(*this);
     if (room_ != nullptr && pager_.is_placed()) [[unlikely]]
