@@ -89,9 +89,10 @@ void Pager::submit_page_ins(std::size_t must) {
       Block& block = *action.block;
       if (block.leaving) stay_or_leave_place(block);
       if (block.is_charged()) continue;
-      const Wanted wanted{.bytes = block.charged, .keep_whole = {}, .at = action.offset};
-      if (!ledger_.fits(block.charged) || !has_place(wanted)) return;
-      begin_page_in(block, action.may_be_dirty);
+      if (!ledger_.fits(block.charged)) return;
+      const auto place = find_free_place({.bytes = block.charged, .at = action.offset});
+      if (!place) return;
+      begin_page_in(block, *place, action.may_be_dirty);
     } catch (const std::exception&) {
       ++counts_.failed_actions;
     }
@@ -106,11 +107,12 @@ std::size_t Pager::page_ins_until(std::span<Block* const> touched) const {
   return static_cast<std::size_t>(page_ins_.rend() - std::find_if(page_ins_.rbegin(), page_ins_.rend(), is_needed));
 }
 
-/// Returns whether the place itself is free. An unplanned block in it is evicted only when an op needs room.
-bool Pager::has_place(const Wanted& wanted) {
-  if (!is_placed_) return true;
-  const auto in_the_way = binding_.in_the_way(wanted, clock_.load(std::memory_order_relaxed));
-  return in_the_way && in_the_way->empty();
+/// Returns nullopt if the place is not free. An unplanned block in it is evicted only when an op needs room.
+std::optional<Place> Pager::find_free_place(const Wanted& wanted) const {
+  if (!is_placed_) return Place{.bytes = wanted.bytes};
+  const Places::Found found = placed_->places().find(wanted, clock_.load(std::memory_order_relaxed));
+  const auto* const place = std::get_if<Place>(&found);
+  return place != nullptr ? std::optional(*place) : std::nullopt;
 }
 
 /// Moves an unpinned block to `offset`. Returns false if the range is occupied; true (no-op) if the block must not
@@ -120,10 +122,14 @@ bool Pager::move(Block& block, std::uint64_t offset) {
   const bool is_free = (word & ~kClean) == 0 && !block.leaving && binding_.is_claimed(block);
   // Threads that pin it from here on wait for the lock.
   if (!is_placed_ || !is_free || !block.word.compare_exchange_strong(word, word | kAbsent)) return true;
-  if (const auto to = binding_.offset_of(PlannedPlace{offset, block.charged});
-      passes_places_on_ && to && *to != binding_.offset_of(block.data))
-    await_copy(passed_on_.newest_copy_from({*to, block.charged}));
-  const bool is_there = binding_.move_to(block, {offset, block.charged});
+  const Places& places = placed_->places();
+  const auto to = places.find(PlannedPlace{offset, block.charged});
+  const bool moves = to && *to != places.place_of(block);
+  const bool is_there = !moves || places.can_move(block, *to);
+  if (moves && is_there) {
+    await_copy(newest_copy_from(*to));
+    placed_->move(block, *to);
+  }
   block.word.fetch_and(~kAbsent, std::memory_order_release);
   return is_there;
 }
@@ -144,10 +150,10 @@ void Pager::move_into_place(std::span<Block* const> touched) {
 /// Pages out the blocks in the range first; those that the plan has resident elsewhere are paged in there. Throws
 /// IoError.
 void Pager::clear_and_move(Block& block, std::uint64_t offset) {
-  if (move(block, offset) || !binding_.can_clear({offset, block.charged})) return;
-  const Wanted wanted{.bytes = block.charged, .keep_whole = {}, .at = offset};
-  const auto in_the_way = binding_.in_the_way(wanted, clock_.load(std::memory_order_relaxed));
-  for (Block* other : in_the_way.value()) {
+  if (move(block, offset)) return;
+  const auto in_the_way = placed_->places().to_clear({offset, block.charged});
+  if (!in_the_way) return;
+  for (Block* other : *in_the_way) {
     if (other == &block || !page_out(*other)) continue;
     const auto place = source_->place_of(*other);
     if (place && !is_queued(*other))
@@ -185,7 +191,7 @@ void Pager::pass_place_on(Block& block) {
     return;
   }
   passed_on_.remove_copied(*tier_);
-  passed_on_.add(block.number, {binding_.offset_of(block.data), block.charged}, block.copy);
+  passed_on_.add(block.number, placed_->places().place_of(block), block.copy);
   count_page_out(block);
   remove_leaving(block);
   if (block.departed)
@@ -231,7 +237,7 @@ Block* Pager::leave_place(Block& block) {
   old->number = block.number;
   old->copy = block.copy;
   old->copying = old->leaving = old->departed = true;
-  binding_.leave_place_to(*old, block);
+  placed_->leave_place_to(*old, block);
   block.leaving = false;
   policy_->remove(block);
   add_absent(block);

@@ -58,8 +58,8 @@ void Pager::leave_transfers_under_way() {
   if (policy_->size() > 0) give_up(*policy_->at((*fuzz_)() % policy_->size()));
   if (absent_.empty()) return;
   Block& block = *absent_[(*fuzz_)() % absent_.size()];
-  const Wanted wanted{.bytes = block.charged, .keep_whole = base::Bytes(0)};
-  if (!block.arriving && ledger_.fits(block.charged) && has_place(wanted)) begin_page_in(block);
+  if (block.arriving || !ledger_.fits(block.charged)) return;
+  if (const auto place = find_free_place({.bytes = block.charged})) begin_page_in(block, *place);
 }
 
 }  // namespace tensorpager::pager

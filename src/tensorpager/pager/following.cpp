@@ -27,7 +27,7 @@ void Pager::follow(ActionSource* source, const Prepare& prepare) {
     for (Block* leaving : leaving_)
       page_ins_.push_back({.kind = Action::Kind::kAwaitQueued, .block = leaving, .number = leaving->number});
   }
-  binding_.keep_for_plans(source != nullptr ? source->planned_space() : base::Bytes(0));
+  if (is_placed_) placed_->places().keep_for_plans(source != nullptr ? source->planned_space() : base::Bytes(0));
   is_followed_.store(source != nullptr, std::memory_order_relaxed);
 }
 
@@ -115,7 +115,8 @@ bool Pager::births_have_places() {
   if (!is_told_to_source()) return false;
   std::vector<PlannedPlace> places;
   source_->places_of_births(places);
-  return std::ranges::all_of(places, [&](const PlannedPlace& place) { return binding_.can_clear(place); });
+  return std::ranges::all_of(places,
+                             [&](const PlannedPlace& place) { return placed_->places().to_clear(place).has_value(); });
 }
 
 Wanted Pager::place_for(const Block& block, base::Bytes keep_whole) const {

@@ -171,15 +171,15 @@ void Pager::remove_leaving(Block& block) noexcept {
 }
 
 /// The caller has made room, or a place. If it fails all is as before.
-void Pager::begin_page_in(Block& block, bool may_be_dirty) {
+void Pager::begin_page_in(Block& block, const Place& place, bool may_be_dirty) {
   if (block.taken) finish(block);
   const base::Stopwatch watch(handling_of(counts_.page_in_handling_seconds));
   Arrival arrival{.block = &block,
-                  .pieces = binding_.stage(block, ledger_.pool_allowance(block.charged)),
+                  .pieces = binding_.stage(block, place, ledger_.pool_allowance(block.charged)),
                   .tickets = {},
                   .placing = {},
                   .may_be_dirty = may_be_dirty};
-  const transfer::Ticket after = std::max(newest_copy_from(arrival.pieces.front().at, block.charged), block.copy);
+  const transfer::Ticket after = std::max(newest_copy_from(place), block.copy);
   try {
     Bytes at;
     for (const arena::Piece& piece : arrival.pieces) {
@@ -212,9 +212,8 @@ void Pager::finish_page_in(Block& block, Access access) {
 }
 
 /// The newest copy from these bytes, among those whose places were passed on.
-transfer::Ticket Pager::newest_copy_from(const std::byte* data, Bytes bytes) const {
-  if (!passes_places_on_) return {};
-  return passed_on_.newest_copy_from({binding_.offset_of(data), bytes});
+transfer::Ticket Pager::newest_copy_from(const Place& place) const {
+  return passes_places_on_ ? passed_on_.newest_copy_from(place) : transfer::Ticket();
 }
 
 std::vector<Pager::Arrival>::iterator Pager::find_arrival(const Block& block) {
@@ -246,7 +245,7 @@ void Pager::abandon(Block& block) noexcept {
 
 void Pager::let_go(Arrival& arrival) noexcept {
   for (const transfer::Ticket ticket : arrival.tickets) tier_->cancel(ticket);
-  binding_.discard(arrival.pieces);
+  binding_.discard(*arrival.block, arrival.pieces);
   settle_pool();
 }
 

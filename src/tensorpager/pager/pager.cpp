@@ -18,7 +18,8 @@ constinit thread_local ThreadState t_state;
 Pager::Pager(arena::AddressSpace& space, Binding& binding, std::unique_ptr<EvictionPolicy> policy)
     : space_(space),
       binding_(binding),
-      is_placed_(binding.is_placed()),
+      placed_(binding.placed()),
+      is_placed_(placed_ != nullptr),
       policy_(std::move(policy)),
       ledger_(base::kUnlimited) {}
 
@@ -38,7 +39,7 @@ void Pager::start(const Options& options, std::unique_ptr<transfer::Engine> tier
       t_state.is_transferring = true;
       advance();
     });
-  passes_places_on_ = binding_.passes_places_on() && !tier_->may_fail_late();
+  passes_places_on_ = is_placed_ && placed_->passes_places_on() && !tier_->may_fail_late();
   passed_on_ = {};
   counts_ = Statistics();
   paging_nanoseconds_ = 0;
@@ -86,16 +87,16 @@ void Pager::set_sink(base::EventSink* sink) {
 
 /// For blocks that are held from an earlier session.
 void Pager::fit_into_budget() {
-  for (Block* block : binding_.set_limit(ledger_.budget()))
+  if (!is_placed_) return make_room(Bytes(0));
+  for (Block* block : placed_->places().set_limit(ledger_.budget()))
     if (!page_out(*block)) throw base::OverBudget(block->charged, pinned_now(), ledger_.budget());
-  if (!is_placed_) make_room(Bytes(0));
 }
 
 void Pager::page_all_in() {
   page_ins_.clear();
   withdraw_all();
   ledger_.lift_budget();
-  binding_.set_limit(base::kUnlimited);
+  if (is_placed_) placed_->places().set_limit(base::kUnlimited);
   while (!absent_.empty()) bring_in(*absent_.back(), Access::kWrite);
   for (std::size_t i = 0; i < policy_->size(); ++i)
     if (policy_->at(i)->is_clean()) make_writable(*policy_->at(i));
@@ -119,10 +120,11 @@ Block& Pager::create_once(Bytes size) {
         .bytes = block->charged,
         .keep_whole = holder != nullptr ? holder->expected_room() : Bytes(0),
         .at = is_followed && is_placed_ ? source_->place_of_birth(block->size, block->charged) : std::nullopt};
-    with_fresh_transfers([&] { make_place(wanted); });
+    Place place;
+    with_fresh_transfers([&] { place = make_place(wanted); });
     block->number = ++births_;
-    block->data = binding_.acquire(block->charged, ledger_.pool_allowance(block->charged));
-    await_copy(newest_copy_from(block->data, block->charged));
+    block->data = binding_.acquire(*block, place, ledger_.pool_allowance(block->charged));
+    await_copy(newest_copy_from(place));
     settle_pool();
     ledger_.born(block->charged);
     block->word = (held ? kPin : 0) | (is_placed_ ? kUnclaimed : 0);
@@ -196,9 +198,10 @@ void Pager::forget(Block& block) noexcept {
 
 std::byte* Pager::acquire_slab_chunk_once(Bytes size) {
   const Lock lock(*this);
-  with_fresh_transfers([&] { make_place({.bytes = size, .keep_whole = Bytes(0), .is_slab = true}); });
-  std::byte* chunk = binding_.acquire_slab_chunk(size, ledger_.pool_allowance(size));
-  await_copy(newest_copy_from(chunk, size));
+  Place place;
+  with_fresh_transfers([&] { place = make_place({.bytes = size, .is_slab = true}); });
+  std::byte* chunk = binding_.acquire_slab_chunk(place, ledger_.pool_allowance(size));
+  await_copy(newest_copy_from(place));
   settle_pool();
   ledger_.born_in_slab(size);
   note_unevictable();
@@ -243,7 +246,7 @@ void Pager::after_fork(bool in_child) {
     ::new (&mutex_) std::mutex;
     sink_ = nullptr;  // its lock may be held by a thread that the child lacks
     source_ = nullptr;
-    binding_.keep_for_plans(Bytes(0));
+    if (is_placed_) placed_->places().keep_for_plans(Bytes(0));
     is_followed_ = false;
     is_advance_due_ = false;
     page_ins_.clear();

@@ -31,6 +31,7 @@
 #include "tensorpager/pager/curve.h"
 #include "tensorpager/pager/eviction_policy.h"
 #include "tensorpager/pager/passed_on_places.h"
+#include "tensorpager/pager/placed_binding.h"
 #include "tensorpager/pager/statistics.h"
 #include "tensorpager/pager/thread_state.h"
 #include "tensorpager/transfer/engine.h"
@@ -227,7 +228,7 @@ class Pager {
   void export_locked(Block& block);
   void submit_room(base::Bytes bytes);
   void make_room(base::Bytes bytes);
-  void make_place(const Wanted& wanted);
+  Place make_place(const Wanted& wanted);
   bool give_up_transfers();
   bool give_up_page_in();
   /// Whether the op under way uses the block, or it was used since the last op.
@@ -247,7 +248,7 @@ class Pager {
   void withdraw(Block& block) noexcept;
   void withdraw_all() noexcept;
   bool page_out(Block& block) { return give_up(block) && finish(block); }
-  void begin_page_in(Block& block, bool may_be_dirty = false);
+  void begin_page_in(Block& block, const Place& place, bool may_be_dirty = false);
   void finish_page_in(Block& block, Access access);
   std::shared_ptr<Relocating> begin_placing(Block& block, Access access);
   void finish_placing(Block& block);
@@ -258,10 +259,6 @@ class Pager {
   Arrival take_arrival(Block& block);
   void abandon(Block& block) noexcept;
   void let_go(Arrival& arrival) noexcept;
-  void page_in(Block& block, Access access) {
-    if (!block.arriving) begin_page_in(block);
-    finish_page_in(block, access);
-  }
   void bring_in(Block& block, Access access);
   void bring_in_anyway(Block& block, Access access);
   void page_all_in();
@@ -287,14 +284,14 @@ class Pager {
   bool is_queued(const Block& block) const;
   bool is_awaited_in_queue(std::uint64_t number) const;
   bool forget_page_ins(const Block& block) noexcept;
-  bool has_place(const Wanted& wanted);
+  std::optional<Place> find_free_place(const Wanted& wanted) const;
   bool births_have_places();
   bool gather(PinSet& pins, base::Bytes wanted);
   /// The place for a block that is paged in.
   Wanted place_for(const Block& block, base::Bytes keep_whole = {}) const;
   void pass_place_on(Block& block);
   void await_copy(transfer::Ticket copy);
-  transfer::Ticket newest_copy_from(const std::byte* data, base::Bytes bytes) const;
+  transfer::Ticket newest_copy_from(const Place& place) const;
   void stay_or_leave_place(Block& block);
   Block* leave_place(Block& block);
   Block* find_leaving(std::uint64_t number) const;
@@ -325,7 +322,8 @@ class Pager {
   bool (*relief_)() = nullptr;
   arena::AddressSpace& space_;
   Binding& binding_;
-  const bool is_placed_;  // the binding's answer, on the hot path
+  PlacedBinding* const placed_;  // the same, if its blocks have places; else null
+  const bool is_placed_;
   std::unique_ptr<EvictionPolicy> policy_;
   std::unique_ptr<transfer::Engine> tier_;
   arena::Ledger ledger_;

@@ -63,21 +63,25 @@ void Pager::make_room(Bytes bytes) {
   }
 }
 
-void Pager::make_place(const Wanted& wanted) {
-  if (!is_placed_) return make_room(wanted.bytes);
+/// Returns a free place; for a binding without places, once there is room.
+Place Pager::make_place(const Wanted& wanted) {
+  if (!is_placed_) {
+    make_room(wanted.bytes);
+    return {.bytes = wanted.bytes};
+  }
   for (;;) {
-    const std::uint64_t now = clock_.load(std::memory_order_relaxed);
-    const auto in_the_way = binding_.in_the_way(wanted, now);
-    if (!in_the_way && give_up_transfers()) continue;
-    if (!in_the_way) {
+    const Places::Found found = placed_->places().find(wanted, clock_.load(std::memory_order_relaxed));
+    if (const auto* const place = std::get_if<Place>(&found)) return *place;
+    if (const auto* const no_room = std::get_if<NoRoom>(&found)) {
+      if (give_up_transfers()) continue;
       const Bytes pinned = pinned_now();
       floor_ = std::max(floor_.load(), (pinned + wanted.bytes).count());
-      throw base::OverBudget(wanted.bytes, pinned, ledger_.budget(), binding_.largest_run(now));
+      throw base::OverBudget(wanted.bytes, pinned, ledger_.budget(), no_room->largest_run);
     }
-    if (in_the_way->empty()) return;
+    const std::vector<Block*>& blocks = std::get<Places::ToEvict>(found).blocks;
     try {
-      for (Block* block : *in_the_way) give_up(*block);  // or it was pinned meanwhile, and the next run is another
-      for (Block* block : *in_the_way)
+      for (Block* block : blocks) give_up(*block);  // or it was pinned meanwhile, and the next run is another
+      for (Block* block : blocks)
         if (block->leaving) finish(*block);
     } catch (...) {
       withdraw_all();
@@ -88,8 +92,8 @@ void Pager::make_place(const Wanted& wanted) {
 
 void Pager::bring_in(Block& block, Access access) {
   with_fresh_transfers([&] {
-    if (!block.arriving) make_place(place_for(block));
-    page_in(block, access);
+    if (!block.arriving) begin_page_in(block, make_place(place_for(block)));
+    finish_page_in(block, access);
   });
 }
 
@@ -157,16 +161,17 @@ void Pager::admit_misses(PinSet& pins) {
       if (miss->block == nullptr || miss->block->arriving) continue;
       absent -= miss->block->charged;
       const Wanted wanted = place_for(*miss->block, absent);
+      Place place;
       try {
-        make_place(wanted);
+        place = make_place(wanted);
       } catch (const base::OverBudget&) {
         // The resident ones may leave no place between them.
         if (!is_placed_) throw;
         finish_page_ins();
         if (!gather(pins, wanted.bytes)) throw;
-        make_place(wanted);
+        place = make_place(wanted);
       }
-      begin_page_in(*miss->block);
+      begin_page_in(*miss->block, place);
       arriving_.back().is_needed = true;
     }
     finish_page_ins();
@@ -187,7 +192,7 @@ void Pager::keep_room(PinSet& pins) {
   pins.created_before_ = t_state.created;
   if (pins.is_expected_ && births_have_places()) return;
   const Bytes expected = pins.expected_room();
-  if (binding_.has_gap(expected)) return;
+  if (placed_->places().has_gap(expected)) return;
   const Bytes pinned = pinned_now();
   with_fresh_transfers([&] { gather(pins, std::min(expected, std::max(ledger_.budget(), pinned) - pinned)); });
 }
@@ -195,7 +200,7 @@ void Pager::keep_room(PinSet& pins) {
 /// Moves the blocks that only this op has pinned together, if they leave no place so large. Nobody may have taken their
 /// addresses yet. Returns false if the largest place is no larger after it.
 bool Pager::gather(PinSet& pins, Bytes wanted) {
-  const Bytes largest = binding_.largest_run(clock_.load(std::memory_order_relaxed));
+  const Bytes largest = placed_->places().largest_run();
   if (largest >= wanted) return true;
   std::vector<Block*> blocks(pins.pins_.begin(), pins.pins_.end());
   std::sort(blocks.begin(), blocks.end());
@@ -217,13 +222,13 @@ bool Pager::gather(PinSet& pins, Bytes wanted) {
       for (Block* block : blocks) block->word.fetch_and(~kAbsent, std::memory_order_release);
     }
   } const present{movable};
-  const Binding::Gathering gathering = binding_.plan_gathering(movable);
+  const Places::Gathering gathering = placed_->places().plan_gathering(movable);
   if (gathering.largest_run <= largest) return false;
   bool is_free = true;
-  for (Block* block : gathering.in_the_way) is_free = page_out(*block) && is_free;
+  for (Block* block : gathering.to_evict) is_free = page_out(*block) && is_free;
   if (is_free) {
     await_copy(passed_on_.newest_copy());
-    binding_.gather(gathering);
+    for (const auto& [block, to] : gathering.moves) placed_->move(*block, to);
   }
   return is_free;
 }
