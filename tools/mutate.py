@@ -177,17 +177,17 @@ MUTATIONS = [
     # --- places
     Mutation(
         "births-not-put-beside-what-is-fixed",
-        "memory/rebinding_binding.cpp",
+        "arena/placement.cpp",
         "  const Fit fit = wanted.keep_whole > Bytes(0) ? Fit::kBesideFixed : Fit::kCheapest;",
         "  const Fit fit = Fit::kCheapest;",
-        "memory",
+        "arena memory",
     ),
     Mutation(
         "dirty-costs-as-clean",
-        "memory/rebinding_binding.cpp",
+        "arena/placement.cpp",
         "constexpr double kDirtyCost = 2,",
         "constexpr double kDirtyCost = 1,",
-        "memory",
+        "arena memory",
     ),
     Mutation(
         "no-room-kept-for-births",
@@ -198,10 +198,10 @@ MUTATIONS = [
     ),
     Mutation(
         "unplanned-blocks-in-planned-places",
-        "memory/rebinding_binding.cpp",
-        "  if (planned_ > Bytes(0) && wanted.keep_whole == Bytes(0)) {",
-        "  if (planned_ > base::kUnlimited && wanted.keep_whole == Bytes(0)) {",
-        "memory",
+        "arena/placement.cpp",
+        "  if (planned_ > Bytes(0) && wanted.keep_whole == Bytes(0))",
+        "  if (planned_ > base::kUnlimited && wanted.keep_whole == Bytes(0))",
+        "arena memory",
     ),
     Mutation(
         "refused-relocation-loses-addresses",

@@ -177,7 +177,7 @@ TEST_F(RebindingTest, SaysWhenBytesWouldFitButNotInOnePiece) {
 // it, and not into the free places above.
 TEST_F(RebindingTest, KeepsSlabsOutOfThePlacesOfPlans) {
   start(blocks(16));
-  binding_.keep_for_plans(blocks(12));
+  binding_.places().keep_for_plans(blocks(12));
   Storage large, small;
   make(large, blocks(3), 1);
   make(small, kBlock, 2);

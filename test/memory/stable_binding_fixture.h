@@ -52,7 +52,7 @@ class StableBindingTest : public testing::Test {
   void acquire(Block& block, Bytes size, Bytes allowance = kUnlimited) {
     block.size = size;
     block.charged = binding_.charge_for(size);
-    block.data = binding_.acquire(block.charged, allowance);
+    block.data = binding_.acquire(block, {}, allowance);
   }
   void page_out(Block& block) {
     binding_.begin_page_out(block);
@@ -61,7 +61,7 @@ class StableBindingTest : public testing::Test {
   }
   /// Fills what is staged with `mark`.
   void page_in(Block& block, char mark, Access access) {
-    const std::vector<Piece> pieces = binding_.stage(block, kUnlimited);
+    const std::vector<Piece> pieces = binding_.stage(block, {}, kUnlimited);
     for (const Piece& piece : pieces) std::memset(piece.at, mark, piece.bytes.count());
     relocate(binding_.begin_bind(block, pieces, access));
     block.word = access == Access::kRead ? pager::kClean : 0;

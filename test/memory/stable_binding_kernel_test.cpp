@@ -54,7 +54,7 @@ class AcrossMappings : public StableBindingTest {
   }
   /// Pages in, with other bytes in each part; the number of system calls.
   std::uint64_t page_in_parts(Access access) {
-    const std::vector<Piece> pieces = binding_.stage(block_, kUnlimited);
+    const std::vector<Piece> pieces = binding_.stage(block_, {}, kUnlimited);
     EXPECT_EQ(pieces.size(), 1u);
     EXPECT_EQ(pieces[0].bytes, block_.charged);
     for (std::size_t i = 0; i < kParts; ++i) std::memset(pieces[0].at + i * kPart, static_cast<int>(i + 1), kPart);
@@ -135,7 +135,7 @@ TEST_F(StableBindingTest, PagesThatTheMachineDoesNotPlaceAreGivenBack) {
   Block block;
   acquire(block, 64_KiB);
   page_out(block);
-  const std::vector<Piece> pieces = binding_.stage(block, kUnlimited);
+  const std::vector<Piece> pieces = binding_.stage(block, {}, kUnlimited);
   {
     const Hole hole(pieces[0].at);
     const pager::Relocation pages = binding_.begin_bind(block, pieces, Access::kRead);
@@ -149,7 +149,8 @@ TEST_F(StableBindingTest, PagesThatTheMachineDoesNotPlaceAreGivenBack) {
 }
 
 TEST_F(StableBindingTest, ARefusalByTheMachineLeavesEverythingAsItWas) {
-  Block absent;
+  Block absent, fresh;
+  fresh.charged = 32_MiB;
   acquire(absent, 32_MiB);
   page_out(absent);
   binding_.trim_pool(0_B);
@@ -159,9 +160,9 @@ TEST_F(StableBindingTest, ARefusalByTheMachineLeavesEverythingAsItWas) {
   space_.give_back(next_chunk, 16_MiB);
   {
     const DataLimit limit(4_MiB);
-    EXPECT_THROW(binding_.acquire(32_MiB, kUnlimited), IoError);
-    EXPECT_THROW(binding_.stage(absent, kUnlimited), IoError);
-    EXPECT_THROW(binding_.acquire_slab_chunk(16_MiB, kUnlimited), IoError);
+    EXPECT_THROW(binding_.acquire(fresh, {}, kUnlimited), IoError);
+    EXPECT_THROW(binding_.stage(absent, {}, kUnlimited), IoError);
+    EXPECT_THROW(binding_.acquire_slab_chunk({.bytes = 16_MiB}, kUnlimited), IoError);
   }
   EXPECT_EQ(resident(), 0_B);
   EXPECT_EQ(binding_.pooled(), 0_B);

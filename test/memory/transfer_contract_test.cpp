@@ -259,6 +259,7 @@ class TransferContract : public testing::TestWithParam<Case> {
           if (std::exchange(tensor.is_exported, false)) pager_.unpin_export(*tensor.block);
     }
   }
+  bool passes_places_on() const { return binding_->placed() != nullptr && binding_->placed()->passes_places_on(); }
   void step() {
     if (draw(2) == 0) plan(script_.at_begin);
     if (draw(2) == 0) plan(script_.at_end);
@@ -284,7 +285,7 @@ class TransferContract : public testing::TestWithParam<Case> {
 };
 
 TEST_P(TransferContract, NoByteIsLostAndNoneIsOld) {
-  const int steps = GetParam().call == Call::kNone && binding_->passes_places_on() ? 3000 : 300;
+  const int steps = GetParam().call == Call::kNone && passes_places_on() ? 3000 : 300;
   int refused = 0;
   pager_.follow(&script_);
   for (int i = 0; i < steps; ++i) {
@@ -312,7 +313,7 @@ TEST_P(TransferContract, NoByteIsLostAndNoneIsOld) {
   } else {
     EXPECT_GT(failure_.fired, 10) << "the call that was to fail was hardly made";
   }
-  if (binding_->passes_places_on() && GetParam().is_queued && !may_fail_late_) {
+  if (passes_places_on() && GetParam().is_queued && !may_fail_late_) {
     EXPECT_GT(ordered_, 20) << "hardly any place was passed on";
   } else {
     EXPECT_EQ(ordered_, 0);

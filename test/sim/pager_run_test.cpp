@@ -169,8 +169,8 @@ TEST(PagerRun, FindsItsWayBackToThePlansOfTwoClassesThatAlternate) {
   }
 }
 
-// What is grown or inserted may be more than there is. And this binding moves no block for another, so one that came
-// elsewhere, and is pinned in the middle of a small arena, may leave no place for the next.
+// What is grown or inserted may be more than there is. And a block that was paged in elsewhere, and is pinned in the
+// middle of a small arena, may leave no place for what the op creates: nobody knows beforehand how much that is.
 TEST(PagerRun, SurvivesMissesInRandomTraces) {
   const Machine machine = small_machine();
   std::uint64_t too_large = 0, in_no_one_place = 0;

@@ -34,9 +34,23 @@ void Region::set_limit(Bytes limit) {
   add_gap(end, limit_);
 }
 
+bool Region::fits(std::uint64_t begin, std::uint64_t end, Bytes size) const {
+  return std::max(begin, kept_low_) + size.count() <= end;
+}
+
 bool Region::has_gap(Bytes size) const {
   for (auto it = by_size_.lower_bound({size.count(), 0}); it != by_size_.end(); ++it)
-    if (std::max(it->second, kept_low_) + size.count() <= it->second + it->first) return true;
+    if (fits(it->second, it->second + it->first, size)) return true;
+  return false;
+}
+
+bool Region::has_gap_beside(std::uint64_t taken, Bytes taken_size, Bytes size) const {
+  const std::uint64_t taken_end = taken + taken_size.count();
+  for (auto it = by_size_.lower_bound({size.count(), 0}); it != by_size_.end(); ++it) {
+    const std::uint64_t begin = it->second, end = begin + it->first;
+    const bool is_parted = begin <= taken && taken_end <= end;
+    if (is_parted ? fits(begin, taken, size) || fits(taken_end, end, size) : fits(begin, end, size)) return true;
+  }
   return false;
 }
 

@@ -37,6 +37,8 @@ class Region {
   void keep_low(std::uint64_t end) { kept_low_ = rounded_down(end); }
 
   bool has_gap(base::Bytes size) const;
+  /// Whether there would be such a gap if these bytes, which are free, were taken.
+  bool has_gap_beside(std::uint64_t taken, base::Bytes taken_size, base::Bytes size) const;
   /// The offset of `size` bytes at the high end of the smallest gap that holds them; nullopt if none does.
   std::optional<std::uint64_t> find_gap(base::Bytes size) const;
   /// The highest place for `size` bytes, a multiple of the granule, within [begin, end); nullopt if there is none.
@@ -87,6 +89,8 @@ class Region {
   /// The run that covers [begin, begin + size) if all in it can be removed for less than `best`, which is set.
   std::optional<Run> run_at(const std::vector<Span>& spans, const std::vector<std::optional<double>>& costs,
                             std::uint64_t begin, base::Bytes size, double& best) const;
+  /// Whether [begin, end) holds `size` bytes above what is kept low.
+  bool fits(std::uint64_t begin, std::uint64_t end, base::Bytes size) const;
   std::optional<std::uint64_t> find_gap_above(std::uint64_t least, base::Bytes size) const;
   std::uint64_t rounded_down(std::uint64_t offset) const { return offset / granule_.count() * granule_.count(); }
   void add_gap(std::uint64_t begin, std::uint64_t end);

@@ -148,7 +148,8 @@ void StableBinding::trim_pool(Bytes allowance) {
   }
 }
 
-std::byte* StableBinding::acquire(Bytes charged, Bytes pool_allowance) {
+std::byte* StableBinding::acquire(Block& block, const arena::Place&, Bytes pool_allowance) {
+  const Bytes charged = block.charged;
   std::byte* at = pool_.take_exact(charged);
   if (at != nullptr) {
     trim_pool(pool_allowance);
@@ -190,7 +191,8 @@ Piece StableBinding::take_fresh(Bytes size) {
   return fresh;
 }
 
-std::byte* StableBinding::acquire_slab_chunk(Bytes size, Bytes pool_allowance) {
+std::byte* StableBinding::acquire_slab_chunk(const arena::Place& place, Bytes pool_allowance) {
+  const Bytes size = place.bytes;
   trim_pool(pool_allowance);
   std::byte* at = space_.take_slab_chunk(size);
   try {
@@ -239,7 +241,7 @@ pager::Relocation StableBinding::begin_unbind(Block& block) {
 
 bool StableBinding::may_unbind() { return mappings_.has_room_for(mappings_per_move()); }
 
-std::vector<Piece> StableBinding::stage(Block& block, Bytes pool_allowance) {
+std::vector<Piece> StableBinding::stage(Block& block, const arena::Place&, Bytes pool_allowance) {
   std::vector<Piece> pieces = pool_.gather(block.charged);
   Bytes missing = block.charged;
   for (const Piece& piece : pieces) missing -= piece.bytes;
@@ -248,7 +250,7 @@ std::vector<Piece> StableBinding::stage(Block& block, Bytes pool_allowance) {
   try {
     pieces.push_back(take_fresh(missing));
   } catch (...) {
-    discard(pieces);
+    discard(block, pieces);
     throw;
   }
   return pieces;
@@ -294,7 +296,7 @@ void StableBinding::cancel_relocation(const pager::Relocation& relocation) noexc
   }
 }
 
-void StableBinding::discard(std::span<const Piece> pieces) noexcept {
+void StableBinding::discard(Block&, std::span<const Piece> pieces) noexcept {
   for (const Piece& piece : pieces) pool_.put(piece);
 }
 

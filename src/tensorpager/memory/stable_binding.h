@@ -25,16 +25,16 @@ class StableBinding final : public pager::Binding {
   explicit StableBinding(arena::AddressSpace& space, Pages pages = Pages::kPopulated);
 
   base::Bytes charge_for(base::Bytes size) const override { return base::round_up(size, base::kPage); }
-  std::byte* acquire(base::Bytes charged, base::Bytes pool_allowance) override;
-  std::byte* acquire_slab_chunk(base::Bytes size, base::Bytes pool_allowance) override;
+  std::byte* acquire(pager::Block& block, const arena::Place& place, base::Bytes pool_allowance) override;
+  std::byte* acquire_slab_chunk(const arena::Place& place, base::Bytes pool_allowance) override;
   void release(pager::Block& block) noexcept override;
   void begin_page_out(pager::Block& block) override;
   void cancel_page_out(pager::Block& block) noexcept override;
   pager::Relocation begin_unbind(pager::Block& block) override;
   bool may_unbind() override;
-  std::vector<arena::Piece> stage(pager::Block& block, base::Bytes pool_allowance) override;
+  std::vector<arena::Piece> stage(pager::Block& block, const arena::Place& place, base::Bytes pool_allowance) override;
   pager::Relocation begin_bind(pager::Block& block, std::vector<arena::Piece> pieces, pager::Access access) override;
-  void discard(std::span<const arena::Piece> pieces) noexcept override;
+  void discard(pager::Block& block, std::span<const arena::Piece> pieces) noexcept override;
   void make_writable(pager::Block& block) override;
   void relocate(const pager::Relocation& relocation) override;
   bool relocates_beside() const override { return moves_across_; }  // else it needs bookkeeping of seams
@@ -45,6 +45,7 @@ class StableBinding final : public pager::Binding {
   base::Bytes pooled() const override { return pool_.bytes(); }
   std::uint64_t system_calls() const override { return system_calls_.load(std::memory_order_relaxed); }
   base::Bytes populated() const override { return populated_; }
+  pager::PlacedBinding* placed() override { return nullptr; }
 
  private:
   void protect(std::byte* at, base::Bytes size, int protection);

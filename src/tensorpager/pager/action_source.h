@@ -10,8 +10,8 @@
 
 #include "tensorpager/base/bytes.h"
 #include "tensorpager/base/op_signature.h"
-#include "tensorpager/pager/binding.h"
 #include "tensorpager/pager/block.h"
+#include "tensorpager/pager/places.h"
 
 namespace tensorpager::pager {
 

@@ -61,9 +61,9 @@ void Pager::leave_transfers_under_way() {
   if (table_.residents() > 0) transfers_.begin_page_out(any_resident());
   if (table_.absent().empty()) return;
   Block& block = *table_.absent()[(*fuzz_)() % table_.absent().size()];
-  const Wanted wanted{.bytes = block.charged, .keep_whole = base::Bytes(0)};
-  if (!block.is_arriving() && ledger_.fits(block.charged) && executor_.has_place(wanted))
-    transfers_.begin_page_in(block, Access::kRead);
+  if (block.is_arriving() || !ledger_.fits(block.charged)) return;
+  if (const auto place = executor_.find_free_place({.bytes = block.charged}))
+    transfers_.begin_page_in(block, *place, Access::kRead);
 }
 
 }  // namespace tensorpager::pager

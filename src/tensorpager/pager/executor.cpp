@@ -20,15 +20,15 @@ void Executor::follow(ActionSource* source) {
     if (source != nullptr)
       page_ins_.push_back({.kind = Action::Kind::kAwaitQueued, .block = leaving, .number = leaving->number});
   }
-  binding_.keep_for_plans(source != nullptr ? source->planned_space() : Bytes(0));
+  if (placed_ != nullptr) placed_->places().keep_for_plans(source != nullptr ? source->planned_space() : Bytes(0));
 }
 
 bool Executor::begin_op(const base::OpSignature& op, std::span<Block* const> touched) {
   actions_.clear();
   const bool is_expected = source_->begin_op(op, touched, actions_);
   execute_all();
-  submit_page_ins(binding_.is_placed() ? page_ins_until(touched) : 0);
-  if (binding_.is_placed()) move_into_place(touched);
+  submit_page_ins(placed_ != nullptr ? page_ins_until(touched) : 0);
+  if (placed_ != nullptr) move_into_place(touched);
   note_begin(is_expected);
   return is_expected;
 }
@@ -192,9 +192,10 @@ void Executor::submit_page_ins(std::size_t must) {
       Block& block = *action.block;
       if (block.is_leaving()) take_back_or_leave(block);
       if (block.is_charged()) continue;
-      const Wanted wanted{.bytes = block.charged, .keep_whole = {}, .at = action.offset};
-      if (!table_.ledger().fits(block.charged) || !has_place(wanted)) return;
-      transfers_.begin_page_in(block, action.may_be_dirty ? Access::kWrite : Access::kRead);
+      if (!table_.ledger().fits(block.charged)) return;
+      const auto place = find_free_place({.bytes = block.charged, .at = action.offset});
+      if (!place) return;
+      transfers_.begin_page_in(block, *place, action.may_be_dirty ? Access::kWrite : Access::kRead);
     } catch (const std::exception&) {
       ++counts_.failed_actions;
     }
@@ -209,10 +210,11 @@ std::size_t Executor::page_ins_until(std::span<Block* const> touched) const {
   return static_cast<std::size_t>(page_ins_.rend() - std::find_if(page_ins_.rbegin(), page_ins_.rend(), is_needed));
 }
 
-bool Executor::has_place(const Wanted& wanted) {
-  if (!binding_.is_placed()) return true;
-  const auto in_the_way = binding_.in_the_way(wanted, clock_.load(std::memory_order_relaxed));
-  return in_the_way && in_the_way->empty();
+std::optional<Place> Executor::find_free_place(const Wanted& wanted) const {
+  if (placed_ == nullptr) return Place{.bytes = wanted.bytes};
+  const Places::Found found = placed_->places().find(wanted, clock_.load(std::memory_order_relaxed));
+  const auto* const place = std::get_if<Place>(&found);
+  return place != nullptr ? std::optional(*place) : std::nullopt;
 }
 
 /// Moves an unpinned block to `offset`. Returns false if the range is occupied; true (no-op) if the block must not
@@ -221,13 +223,18 @@ bool Executor::move(Block& block, std::uint64_t offset) {
   std::uint64_t word = block.state();
   const bool is_free = (word & ~kClean) == 0 && binding_.is_claimed(block);
   // Threads that pin it from here on wait for the lock.
-  if (!binding_.is_placed() || !is_free || !block.word.compare_exchange_strong(word, word | kAbsent)) return true;
-  if (const auto to = binding_.offset_of(PlannedPlace{offset, block.charged});
-      transfers_.passes_places_on() && to && *to != binding_.offset_of(block.data))
-    transfers_.await_copy(transfers_.passed_on().newest_copy_from({*to, block.charged}));
-  const bool is_there = binding_.move_to(block, {offset, block.charged});
-  block.word.fetch_and(~kAbsent, std::memory_order_release);
-  return is_there;
+  if (placed_ == nullptr || !is_free || !block.word.compare_exchange_strong(word, word | kAbsent)) return true;
+  struct Present {  // again, whatever comes
+    Block& block;
+    ~Present() { block.word.fetch_and(~kAbsent, std::memory_order_release); }
+  } const present{block};
+  const Places& places = placed_->places();
+  const auto to = places.find(PlannedPlace{offset, block.charged});
+  if (!to || *to == places.place_of(block)) return true;
+  if (!places.can_move(block, *to)) return false;
+  transfers_.await_copy(transfers_.newest_copy_from(*to));
+  placed_->move(block, *to);
+  return true;
 }
 
 /// Moves blocks that were paged in elsewhere, or moved to make room, to their planned places. A block that occupies
@@ -246,10 +253,10 @@ void Executor::move_into_place(std::span<Block* const> touched) {
 /// Pages out the blocks in the range first; those that the plan has resident elsewhere are paged in there. Throws
 /// IoError.
 void Executor::clear_and_move(Block& block, std::uint64_t offset) {
-  if (move(block, offset) || !binding_.can_clear({offset, block.charged})) return;
-  const Wanted wanted{.bytes = block.charged, .keep_whole = {}, .at = offset};
-  const auto in_the_way = binding_.in_the_way(wanted, clock_.load(std::memory_order_relaxed));
-  for (Block* other : in_the_way.value()) {
+  if (move(block, offset)) return;
+  const auto in_the_way = placed_->places().to_clear({offset, block.charged});
+  if (!in_the_way) return;
+  for (Block* other : *in_the_way) {
     if (other == &block || !transfers_.page_out(*other)) continue;
     const auto place = source_->place_of(*other);
     if (place && !is_queued(*other)) queue({.kind = Action::Kind::kPageIn, .block = other, .offset = *place});
@@ -290,7 +297,7 @@ void Executor::take_back_or_leave(Block& block) {
     return;
   }
   note_left_early(block);
-  if (binding_.is_placed())
+  if (placed_ != nullptr)
     transfers_.finish_page_out(block);
   else
     transfers_.take_back(block);

@@ -24,7 +24,13 @@ class Executor {
   /// All must outlive this. `clock`: the op index.
   Executor(BlockTable& table, Transfers& transfers, Binding& binding, Statistics& counts,
            const std::atomic<std::uint64_t>& clock)
-      : table_(table), transfers_(transfers), binding_(binding), counts_(counts), clock_(clock), adherence_(counts) {}
+      : table_(table),
+        transfers_(transfers),
+        binding_(binding),
+        placed_(binding.placed()),
+        counts_(counts),
+        clock_(clock),
+        adherence_(counts) {}
 
   /// Page-outs in flight go on; page-ins to come wait for them. Null: from now on nothing is executed.
   void follow(ActionSource* source);
@@ -47,8 +53,8 @@ class Executor {
   void forget_page_ins() { page_ins_.clear(), ++edits_; }
   /// The block leaves memory, comes back or dies before the plan awaits its page-out; the plan counts it until then.
   void note_left_early(const Block& block);
-  /// Whether the place itself is free. An unplanned block in it is evicted only when an op needs room.
-  bool has_place(const Wanted& wanted);
+  /// Returns nullopt if the place is not free. An unplanned block in it is evicted only when an op needs room.
+  std::optional<Place> find_free_place(const Wanted& wanted) const;
 
  private:
   /// A block whose page-out the plan has yet to await, and which is not leaving any more.
@@ -82,6 +88,7 @@ class Executor {
   BlockTable& table_;
   Transfers& transfers_;
   Binding& binding_;
+  PlacedBinding* const placed_;  // the same, if its blocks have places; else null
   Statistics& counts_;
   const std::atomic<std::uint64_t>& clock_;
   ActionSource* source_ = nullptr;

@@ -44,7 +44,8 @@ bool Pager::births_have_places() {
   if (!is_told_to_source()) return false;
   std::vector<PlannedPlace> places;
   executor_.source()->places_of_births(places);
-  return std::ranges::all_of(places, [&](const PlannedPlace& place) { return binding_.can_clear(place); });
+  return std::ranges::all_of(places,
+                             [&](const PlannedPlace& place) { return placed_->places().to_clear(place).has_value(); });
 }
 
 Wanted Pager::place_for(const Block& block, base::Bytes keep_whole) const {

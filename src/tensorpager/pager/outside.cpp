@@ -55,12 +55,14 @@ bool Pager::serve_fault(const void* address, FaultKind kind) noexcept {
 
 /// A fault cannot be refused: if no room can be made the budget is exceeded, which the ledger counts.
 void Pager::bring_in_anyway(Block& block, Access access) {
+  Place place{.bytes = block.charged};
   try {
-    if (!block.is_arriving()) with_fresh_transfers([&] { make_place(place_for(block)); });
+    if (!block.is_arriving()) with_fresh_transfers([&] { place = make_place(place_for(block)); });
   } catch (const std::exception&) {
     ++counts_.faults_over_budget;
   }
-  page_in(block, access);
+  if (!block.is_arriving()) transfers_.begin_page_in(block, place, access);
+  transfers_.finish_page_in(block, access);
 }
 
 Block* Pager::pin_export_once(const void* address) {

@@ -14,15 +14,13 @@ namespace tensorpager::pager {
 
 using base::Bytes;
 
-void Transfers::begin_page_in(Block& block, Access access) {
+void Transfers::begin_page_in(Block& block, const Place& place, Access access) {
   if (block.is_leaving()) finish_page_out(block);
   const base::Stopwatch watch(handling_of(counts_.page_in_handling_seconds));
   Arrival arrival{.block = &block,
-                  .pieces = binding_.stage(block, table_.ledger().pool_allowance(block.charged)),
+                  .pieces = binding_.stage(block, place, table_.ledger().pool_allowance(block.charged)),
                   .access = access};
-  transfer::PageIn in{.after = std::max(newest_copy_from(arrival.pieces.front().at, block.charged), block.copy),
-                      .slot = block.slot,
-                      .to = {}};
+  transfer::PageIn in{.after = std::max(newest_copy_from(place), block.copy), .slot = block.slot, .to = {}};
   for (const arena::Piece& piece : arrival.pieces) in.to.emplace_back(piece.at, piece.bytes.count());
   if (binding_.relocates_beside()) {
     arrival.placing = std::make_shared<Relocating>(binding_.begin_bind(block, arrival.pieces, access));
@@ -93,7 +91,7 @@ void Transfers::release_staging(const Arrival& arrival) noexcept {
   if (arrival.placing && arrival.placing->error)
     binding_.cancel_relocation(arrival.placing->pages);
   else
-    binding_.discard(arrival.pieces);
+    binding_.discard(*arrival.block, arrival.pieces);
   settle_pool();
 }
 
@@ -113,9 +111,8 @@ void Transfers::await_copy(transfer::Ticket copy) {
   queues_->wait(copy);
 }
 
-transfer::Ticket Transfers::newest_copy_from(const std::byte* data, Bytes bytes) const {
-  if (!passes_places_on_) return {};
-  return passed_on_.newest_copy_from({binding_.offset_of(data), bytes});
+transfer::Ticket Transfers::newest_copy_from(const Place& place) const {
+  return passes_places_on_ ? passed_on_.newest_copy_from(place) : transfer::Ticket();
 }
 
 Arrival Transfers::take_arrival(Block& block) {

@@ -19,7 +19,7 @@ using base::Bytes;
 void Transfers::use(std::unique_ptr<transfer::Queues> queues) {
   TENSORPAGER_CHECK(table_.absent().empty());
   queues_ = std::move(queues);
-  passes_places_on_ = queues_ && binding_.passes_places_on() && !queues_->may_fail_late();
+  passes_places_on_ = queues_ && placed_ != nullptr && placed_->passes_places_on() && !queues_->may_fail_late();
   passed_on_ = {};
 }
 
@@ -210,7 +210,7 @@ Block* Transfers::find_leaving(std::uint64_t number) const {
 void Transfers::pass_place_on(Block& block) {
   if (!block.copying) return finish_page_out(block);
   passed_on_.remove_copied(*queues_);
-  passed_on_.add(block.number, {binding_.offset_of(block.data), block.charged}, block.copy);
+  passed_on_.add(block.number, placed_->places().place_of(block), block.copy);
   count_page_out(block);
   if (block.residence == Residence::kOrphaned) return release_orphan(block);
   unbind(block);
@@ -226,7 +226,7 @@ Block& Transfers::orphan_place(Block& block) {
   orphan->number = block.number;
   orphan->copy = block.copy;
   orphan->copying = true;
-  binding_.leave_place_to(*orphan, block);
+  placed_->leave_place_to(*orphan, block);
   *std::find(leaving_.begin(), leaving_.end(), &block) = orphan.get();
   table_.change(block, Residence::kBelow);
   table_.add_orphan(*orphan);

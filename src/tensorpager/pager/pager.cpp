@@ -16,7 +16,11 @@ using base::Bytes;
 constinit thread_local ThreadState t_state;
 
 Pager::Pager(arena::AddressSpace& space, Binding& binding, std::unique_ptr<EvictionPolicy> policy)
-    : space_(space), binding_(binding), is_placed_(binding.is_placed()), table_(std::move(policy)) {}
+    : space_(space),
+      binding_(binding),
+      placed_(binding.placed()),
+      is_placed_(placed_ != nullptr),
+      table_(std::move(policy)) {}
 
 Pager::~Pager() {
   const Lock lock(*this);  // the tier's threads cannot enter any more
@@ -79,16 +83,16 @@ void Pager::set_sink(base::EventSink* sink) {
 
 /// For blocks that are held from an earlier session.
 void Pager::fit_into_budget() {
-  for (Block* block : binding_.set_limit(ledger_.budget()))
+  if (!is_placed_) return make_room(Bytes(0));
+  for (Block* block : placed_->places().set_limit(ledger_.budget()))
     if (!transfers_.page_out(*block)) throw base::OverBudget(block->charged, pinned_now(), ledger_.budget());
-  if (!is_placed_) make_room(Bytes(0));
 }
 
 void Pager::page_all_in() {
   executor_.forget_page_ins();
   transfers_.cancel_page_outs();
   table_.lift_budget();
-  binding_.set_limit(base::kUnlimited);
+  if (is_placed_) placed_->places().set_limit(base::kUnlimited);
   while (!table_.absent().empty()) bring_in(*table_.absent().back(), Access::kWrite);
   for (std::size_t i = 0; i < table_.residents(); ++i) transfers_.make_writable(table_.resident(i));
 }
@@ -112,10 +116,11 @@ Block& Pager::create_once(Bytes size) {
                         .at = is_followed && is_placed_
                                   ? executor_.source()->place_of_birth(block->size, block->charged)
                                   : std::nullopt};
-    with_fresh_transfers([&] { make_place(wanted); });
+    Place place;
+    with_fresh_transfers([&] { place = make_place(wanted); });
+    transfers_.await_copy(transfers_.newest_copy_from(place));
     block->number = ++births_;
-    block->data = binding_.acquire(block->charged, ledger_.pool_allowance(block->charged));
-    transfers_.await_copy(transfers_.newest_copy_from(block->data, block->charged));
+    block->data = binding_.acquire(*block, place, ledger_.pool_allowance(block->charged));
     transfers_.settle_pool();
     block->word = (held ? kPin : 0) | (is_placed_ ? kUnclaimed : 0);
     if (t_state.keeps_allocations) {
@@ -185,9 +190,10 @@ void Pager::forget(Block& block) noexcept {
 
 std::byte* Pager::acquire_slab_chunk_once(Bytes size) {
   const Lock lock(*this);
-  with_fresh_transfers([&] { make_place({.bytes = size, .keep_whole = Bytes(0), .is_slab = true}); });
-  std::byte* chunk = binding_.acquire_slab_chunk(size, ledger_.pool_allowance(size));
-  transfers_.await_copy(transfers_.newest_copy_from(chunk, size));
+  Place place;
+  with_fresh_transfers([&] { place = make_place({.bytes = size, .is_slab = true}); });
+  transfers_.await_copy(transfers_.newest_copy_from(place));
+  std::byte* chunk = binding_.acquire_slab_chunk(place, ledger_.pool_allowance(size));
   transfers_.settle_pool();
   table_.add_slab_chunk(size);
   note_unevictable();

@@ -220,7 +220,7 @@ class Pager {
   void export_locked(Block& block);
   void submit_room(base::Bytes bytes);
   void make_room(base::Bytes bytes);
-  void make_place(const Wanted& wanted);
+  Place make_place(const Wanted& wanted);
   bool end_a_transfer();
   bool cancel_unneeded_page_in();
   /// Whether the op under way uses the block, or it was used since the last op.
@@ -228,10 +228,6 @@ class Pager {
     return block.last_use.load(std::memory_order_relaxed) >= clock_.load(std::memory_order_relaxed);
   }
   base::Bytes pinned_now() const;
-  void page_in(Block& block, Access access) {
-    if (!block.is_arriving()) transfers_.begin_page_in(block, access);
-    transfers_.finish_page_in(block, access);
-  }
   void bring_in(Block& block, Access access);
   void bring_in_anyway(Block& block, Access access);
   void page_all_in();
@@ -261,7 +257,8 @@ class Pager {
   bool (*relief_)() = nullptr;
   arena::AddressSpace& space_;
   Binding& binding_;
-  const bool is_placed_;  // the binding's answer, on the hot path
+  PlacedBinding* const placed_;  // the same, if its blocks have places; else null
+  const bool is_placed_;
   BlockTable table_;
   const arena::Ledger& ledger_ = table_.ledger();
   std::mutex mutex_;

@@ -10,25 +10,15 @@
 #include <cstdint>
 #include <deque>
 
-#include "tensorpager/base/bytes.h"
+#include "tensorpager/arena/placement.h"
 #include "tensorpager/transfer/queues.h"
 
 namespace tensorpager::pager {
 
-/// A range of the arena that one block has, or had.
-struct ArenaRange {
-  std::uint64_t offset = 0;
-  base::Bytes bytes;
-
-  bool overlaps(const ArenaRange& other) const {
-    return offset < other.offset + other.bytes.count() && other.offset < offset + bytes.count();
-  }
-};
-
 class PassedOnPlaces {
  public:
   /// `block`: the number of the block that is copied. Copies are added in the order of their submission.
-  void add(std::uint64_t block, const ArenaRange& place, transfer::Ticket copy) {
+  void add(std::uint64_t block, const arena::Place& place, transfer::Ticket copy) {
     places_.push_back({block, place, copy});
   }
   void remove_copied(transfer::Queues& queues) {
@@ -36,22 +26,22 @@ class PassedOnPlaces {
   }
 
   /// The newest copy from bytes of `range`; a finished ticket if there is none.
-  transfer::Ticket newest_copy_from(const ArenaRange& range) const {
-    return newest([&](const Place& one) { return one.place.overlaps(range); });
+  transfer::Ticket newest_copy_from(const arena::Place& range) const {
+    return newest([&](const PassedOn& one) { return one.place.overlaps(range); });
   }
   /// The newest copy of the block with this number; a finished ticket if there is none.
   transfer::Ticket newest_copy_of(std::uint64_t block) const {
-    return newest([&](const Place& one) { return one.block == block; });
+    return newest([&](const PassedOn& one) { return one.block == block; });
   }
   /// The newest copy of all; a finished ticket if there is none.
   transfer::Ticket newest_copy() const {
-    return newest([](const Place&) { return true; });
+    return newest([](const PassedOn&) { return true; });
   }
 
  private:
-  struct Place {
+  struct PassedOn {
     std::uint64_t block;
-    ArenaRange place;
+    arena::Place place;
     transfer::Ticket copy;
   };
 
@@ -61,7 +51,7 @@ class PassedOnPlaces {
     return found == places_.rend() ? transfer::Ticket() : found->copy;
   }
 
-  std::deque<Place> places_;  // oldest copy first
+  std::deque<PassedOn> places_;  // oldest copy first
 };
 
 }  // namespace tensorpager::pager

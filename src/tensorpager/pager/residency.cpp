@@ -63,22 +63,26 @@ void Pager::make_room(Bytes bytes) {
   }
 }
 
-void Pager::make_place(const Wanted& wanted) {
-  if (!is_placed_) return make_room(wanted.bytes);
+/// Returns a free place; for a binding without places, once there is room.
+Place Pager::make_place(const Wanted& wanted) {
+  if (!is_placed_) {
+    make_room(wanted.bytes);
+    return {.bytes = wanted.bytes};
+  }
   for (;;) {
-    const std::uint64_t now = clock_.load(std::memory_order_relaxed);
-    const auto in_the_way = binding_.in_the_way(wanted, now);
-    if (!in_the_way && end_a_transfer()) continue;
-    if (!in_the_way) {
+    const Places::Found found = placed_->places().find(wanted, clock_.load(std::memory_order_relaxed));
+    if (const auto* const place = std::get_if<Place>(&found)) return *place;
+    if (const auto* const no_room = std::get_if<NoRoom>(&found)) {
+      if (end_a_transfer()) continue;
       const Bytes pinned = pinned_now();
       floor_ = std::max(floor_.load(), (pinned + wanted.bytes).count());
-      throw base::OverBudget(wanted.bytes, pinned, ledger_.budget(), binding_.largest_run(now));
+      throw base::OverBudget(wanted.bytes, pinned, ledger_.budget(), no_room->largest_run);
     }
-    if (in_the_way->empty()) return;
+    const std::vector<Block*>& blocks = std::get<Places::ToEvict>(found).blocks;
     try {
-      for (Block* block : *in_the_way)
+      for (Block* block : blocks)
         transfers_.begin_page_out(*block);  // or it was pinned meanwhile, and the next run is another
-      for (Block* block : *in_the_way)
+      for (Block* block : blocks)
         if (block->is_leaving()) transfers_.finish_page_out(*block);
     } catch (...) {
       transfers_.cancel_page_outs();
@@ -89,8 +93,8 @@ void Pager::make_place(const Wanted& wanted) {
 
 void Pager::bring_in(Block& block, Access access) {
   with_fresh_transfers([&] {
-    if (!block.is_arriving()) make_place(place_for(block));
-    page_in(block, access);
+    if (!block.is_arriving()) transfers_.begin_page_in(block, make_place(place_for(block)), access);
+    transfers_.finish_page_in(block, access);
   });
 }
 
@@ -158,16 +162,17 @@ void Pager::admit_misses(PinSet& pins) {
       if (miss->block == nullptr || miss->block->is_arriving()) continue;
       absent -= miss->block->charged;
       const Wanted wanted = place_for(*miss->block, absent);
+      Place place;
       try {
-        make_place(wanted);
+        place = make_place(wanted);
       } catch (const base::OverBudget&) {
         // The resident ones may leave no place between them.
         if (!is_placed_) throw;
         finish_page_ins();
         if (!gather(pins, wanted.bytes)) throw;
-        make_place(wanted);
+        place = make_place(wanted);
       }
-      transfers_.begin_page_in(*miss->block, miss->access);
+      transfers_.begin_page_in(*miss->block, place, miss->access);
       transfers_.arriving().back().is_needed = true;
     }
     finish_page_ins();
@@ -188,7 +193,7 @@ void Pager::keep_room(PinSet& pins) {
   pins.created_before_ = t_state.created;
   if (pins.is_expected_ && births_have_places()) return;
   const Bytes expected = pins.expected_room();
-  if (binding_.has_gap(expected)) return;
+  if (placed_->places().has_gap(expected)) return;
   const Bytes pinned = pinned_now();
   with_fresh_transfers([&] { gather(pins, std::min(expected, std::max(ledger_.budget(), pinned) - pinned)); });
 }
@@ -196,7 +201,7 @@ void Pager::keep_room(PinSet& pins) {
 /// Moves the blocks that only this op has pinned together, if they leave no place so large. Nobody may have taken their
 /// addresses yet. Returns false if the largest place is no larger after it.
 bool Pager::gather(PinSet& pins, Bytes wanted) {
-  const Bytes largest = binding_.largest_run(clock_.load(std::memory_order_relaxed));
+  const Bytes largest = placed_->places().largest_run();
   if (largest >= wanted) return true;
   std::vector<Block*> blocks(pins.pins_.begin(), pins.pins_.end());
   std::sort(blocks.begin(), blocks.end());
@@ -217,13 +222,13 @@ bool Pager::gather(PinSet& pins, Bytes wanted) {
       for (Block* block : blocks) block->word.fetch_and(~kAbsent, std::memory_order_release);
     }
   } const present{movable};
-  const Binding::Gathering gathering = binding_.plan_gathering(movable);
+  const Places::Gathering gathering = placed_->places().plan_gathering(movable);
   if (gathering.largest_run <= largest) return false;
   bool is_free = true;
-  for (Block* block : gathering.in_the_way) is_free = transfers_.page_out(*block) && is_free;
+  for (Block* block : gathering.to_evict) is_free = transfers_.page_out(*block) && is_free;
   if (is_free) {
     transfers_.await_copy(transfers_.passed_on().newest_copy());
-    binding_.gather(gathering);
+    for (const auto& [block, to] : gathering.moves) placed_->move(*block, to);
   }
   return is_free;
 }

@@ -16,6 +16,7 @@
 #include "tensorpager/pager/binding.h"
 #include "tensorpager/pager/block.h"
 #include "tensorpager/pager/passed_on_places.h"
+#include "tensorpager/pager/placed_binding.h"
 #include "tensorpager/pager/relocation.h"
 #include "tensorpager/pager/states.h"
 #include "tensorpager/pager/statistics.h"
@@ -38,7 +39,7 @@ class Transfers {
  public:
   /// All must outlive this. `clock`: the op index.
   Transfers(BlockTable& table, Binding& binding, Statistics& counts, const std::atomic<std::uint64_t>& clock)
-      : table_(table), binding_(binding), counts_(counts), clock_(clock) {}
+      : table_(table), binding_(binding), placed_(binding.placed()), counts_(counts), clock_(clock) {}
 
   /// Nothing is in flight or below.
   void use(std::unique_ptr<transfer::Queues> queues);
@@ -78,14 +79,15 @@ class Transfers {
   /// until it is copied.
   Block& orphan_place(Block& block);
   const PassedOnPlaces& passed_on() const { return passed_on_; }
-  /// The newest copy from these bytes, among those whose places were passed on.
-  transfer::Ticket newest_copy_from(const std::byte* data, base::Bytes bytes) const;
+  /// The newest copy from bytes of this place, among those whose places were passed on.
+  transfer::Ticket newest_copy_from(const Place& place) const;
   /// Waits for a copy: the host is about to write where it copies from, or the plan awaits it. Throws IoError.
   void await_copy(transfer::Ticket copy);
 
   // --- in
-  /// The caller has made room, or a place. If it throws all is as before, but that a block that was leaving is below.
-  void begin_page_in(Block& block, Access access);
+  /// To a place that is free, if blocks have places; else the caller has made room. If it throws all is as before, but
+  /// that a block that was leaving is below.
+  void begin_page_in(Block& block, const Place& place, Access access);
   /// Throws IoError if the block could not be read or put in place: then it is below.
   void finish_page_in(Block& block, Access access);
   /// The block is below, or resident if it is being put in place already.
@@ -125,6 +127,7 @@ class Transfers {
 
   BlockTable& table_;
   Binding& binding_;
+  PlacedBinding* const placed_;  // the same, if its blocks have places; else null
   Statistics& counts_;
   const std::atomic<std::uint64_t>& clock_;
   std::unique_ptr<transfer::Queues> queues_;

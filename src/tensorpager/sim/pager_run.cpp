@@ -22,12 +22,6 @@ using trace::StorageId;
 
 namespace {
 
-Bytes planned_space(const std::vector<PagerRun::Class>& classes) {
-  Bytes most;
-  for (const PagerRun::Class& one : classes) most = std::max(most, one.plan.space());
-  return most;
-}
-
 std::vector<std::shared_ptr<const follow::Agenda>> agendas_of(const std::vector<PagerRun::Class>& classes) {
   std::vector<std::shared_ptr<const follow::Agenda>> agendas;
   agendas.reserve(classes.size());
@@ -39,10 +33,7 @@ std::vector<std::shared_ptr<const follow::Agenda>> agendas_of(const std::vector<
 
 struct PagerRun::Parts {
   Parts(const std::vector<Class>& classes, const machine::Machine& on)
-      : machine(on),
-        granule(classes.front().trace.granule),
-        binding(space, granule, planned_space(classes), classes.front().plan.budget - classes.front().plan.slab),
-        plans(agendas_of(classes)) {}
+      : machine(on), granule(classes.front().trace.granule), binding(space, granule), plans(agendas_of(classes)) {}
 
   Block*& block_of(StorageId id) {
     if (blocks.size() <= index(id)) blocks.resize(index(id) + 1);
@@ -87,17 +78,17 @@ PagerRun::PagerRun(const std::vector<Class>& classes, const machine::Machine& ma
     for (std::size_t j = 0; j < classes.size(); ++j) parts_->plans.cursor(j).bind(StorageId{i}, block);
     pager.page_out_all();
   }
-  // They count as clean at first; what every window writes is dirty from the second one on.
+  // What the plan has in memory at the begin is paged in where the plan places it, and counts as clean at first; what
+  // every window writes is dirty from the second one on.
+  pager.follow(&parts_->plans);
   for (const plan::Row& row : plan.rows) {
     if (row.fill != plan::Fill::kBoundary) continue;
     pager::PinSet pins(pager, pager::Temporaries::kKeep);
     pins.see(*parts_->block_of(row.storage), Access::kRead);
-    parts_->binding.place_next_at(row.offset);
     pins.admit();
   }
   parts_->clock = machine::Nanoseconds(0);
   parts_->queues->forget();
-  pager.follow(&parts_->plans);
 }
 
 PagerRun::~PagerRun() {
