@@ -12,8 +12,6 @@
 
 namespace tensorpager::pager {
 
-using base::Bytes;
-
 void Transfers::begin_page_in(Block& block, const Place& place, Access access) {
   if (block.is_leaving()) finish_page_out(block);
   const base::Stopwatch watch(handling_of(counts_.page_in_handling_seconds));

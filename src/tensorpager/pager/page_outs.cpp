@@ -53,8 +53,9 @@ void Transfers::submit_copy(Block& block) {
   try {
     block.slot = queues_->reserve(block.charged);
     if (pages) {
-      const std::span<const std::byte> from(pages->pages.to, block.charged.count());
-      block.copy = queues_->submit(transfer::PageOut{.first = job_of(pages), .from = from, .slot = block.slot});
+      transfer::PageOut out{.from = {pages->pages.to, block.charged.count()}, .slot = block.slot};
+      out.first = job_of(pages);
+      block.copy = queues_->submit(std::move(out));
     } else {
       binding_.begin_page_out(block);
       block.copy = queues_->submit(transfer::PageOut{.from = {block.data, block.charged.count()}, .slot = block.slot});
