@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# All checks that run no test: format, clang-tidy on the std-only sources, ruff, lengths of files, layering. Says at the end which failed.
+# All checks that run no test: format, clang-tidy on the std-only sources, ruff, lengths of files, texts of mutations, layering. Says at the end which failed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 failed=()
@@ -51,6 +51,7 @@ check format tools/format.sh --check
 check clang-tidy clang_tidy
 check ruff .venv/bin/ruff check --quiet --output-format concise
 check "file lengths" file_lengths
+check "texts of mutations" .venv/bin/python tools/mutate.py --check
 check layering .venv/bin/python tools/check_layering.py
 if ((${#failed[@]})); then
   printf 'lint: failed: %s\n' "${failed[@]}"

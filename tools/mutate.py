@@ -56,21 +56,21 @@ MUTATIONS = [
     Mutation(
         "page-in-before-its-own-page-out",
         "pager/page_ins.cpp",
-        "std::max(newest_copy_from(arrival.pieces.front().at, block.charged), block.copy),",
-        "newest_copy_from(arrival.pieces.front().at, block.charged),",
+        "std::max(newest_copy_from(place), block.copy),",
+        "newest_copy_from(place),",
         "memory sim",
     ),
     Mutation(
         "page-in-before-the-page-out-of-its-place",
         "pager/page_ins.cpp",
-        "std::max(newest_copy_from(arrival.pieces.front().at, block.charged), block.copy),",
+        "std::max(newest_copy_from(place), block.copy),",
         "block.copy,",
         "memory sim",
     ),
     Mutation(
         "birth-before-the-page-out-of-its-place",
         "pager/pager.cpp",
-        "    transfers_.await_copy(transfers_.newest_copy_from(block->data, block->charged));\n",
+        "    transfers_.await_copy(transfers_.newest_copy_from(place));\n",
         "",
         "memory sim",
     ),
@@ -407,14 +407,24 @@ def is_caught(folder, mutation):
     return outcome.startswith("caught")
 
 
+def is_found(mutation):
+    times = (ROOT / "src/tensorpager" / mutation.file).read_text().count(mutation.old)
+    if times != 1:
+        print(f"{mutation.name} | TEXT FOUND {times} TIMES in {mutation.file}")
+    return times == 1
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--folder", type=Path)
+    parser.add_argument("--check", action="store_true", help="only look whether each text is found exactly once")
     parser.add_argument("names", nargs="*", metavar="NAME")
     options = parser.parse_args()
     chosen = [one for one in MUTATIONS if not options.names or one.name.startswith(tuple(options.names))]
     if not chosen:
         parser.error("no mutation has such a name")
+    if options.check:
+        return 0 if all([is_found(one) for one in chosen]) else 1
     folder = options.folder or Path(tempfile.mkdtemp(prefix="tensorpager-mutants-"))
     try:
         folder.mkdir(parents=True, exist_ok=True)
