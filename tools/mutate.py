@@ -1,11 +1,11 @@
 """Breaks the code in one place at a time, and says which test notices.
 
-    python tools/mutate.py [--folder DIR] [NAME ...]
+    python tools/mutate.py [--folder DIR] [--check] [NAME ...]
 
 Copies the checkout to DIR, else to a temporary folder; builds the tests of the folders that need no torch there, and
 applies one mutation after the other, each undone before the next. Prints `NAME | caught by SUITE.TEST` or
 `NAME | SURVIVED`, and exits 1 if one survives or a text is not found exactly once. A DIR is kept, so that the next call
-builds less. NAME is the beginning of a mutation's name.
+builds less. With --check it only looks for the texts. NAME is the beginning of a mutation's name.
 """
 
 import argparse
