@@ -124,14 +124,7 @@ TEST_F(PlacementTest, PutsSlabsAtTheLowEndThoughThereAreGapsAbove) {
   EXPECT_EQ(found.pieces, Pieces{at(0)});
   fix(0);
   EXPECT_EQ(find_free({.bytes = units(2), .is_slab = true}), place(4, 2));
-}
-
-TEST_F(PlacementTest, KeepsSlabsOutOfWhatIsKeptForPlansWhileThereIsRoomElsewhere) {
-  placement_.keep_for_plans(units(6));
-  take(0, 4);
-  EXPECT_EQ(find_to_evict({.bytes = units(2), .is_slab = true}), Pieces{at(0)});
-  fix(0);
-  EXPECT_EQ(find_free({.bytes = units(2), .is_slab = true}), place(4, 2));
+  EXPECT_TRUE(std::holds_alternative<NoRoom>(find({.bytes = units(6), .is_slab = true})));
 }
 
 /// An arena of 100 MiB, of which 2 % are reserved.

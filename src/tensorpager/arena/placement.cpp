@@ -78,12 +78,11 @@ std::optional<std::uint64_t> Placement::find_gap(const Wanted& wanted) const {
   return region_.has_gap_beside(*gap, wanted.bytes, wanted.keep_whole) ? gap : std::nullopt;
 }
 
-/// Finds a place at the low end if possible, even if pieces must leave for it while there are gaps above: a slab stays,
-/// and between pieces it would split the arena for good; in planned places it would be in their way.
+/// Finds the lowest place that can be cleared, even if pieces must leave for it while there are gaps above: a slab
+/// stays, and between pieces it would split the arena for good; in planned places it would be in their way.
 Found Placement::find_for_slab(Bytes bytes, const Evictability& evictability) const {
-  for (const std::uint64_t end : {planned_begin(), limit().count()})
-    for (Place place{0, bytes}; place.end() <= end; place.offset += bytes.count())
-      if (auto pieces = to_clear(place, evictability)) return free_or_to_evict(place, std::move(*pieces));
+  for (Place place{0, bytes}; place.end() <= limit().count(); place.offset += bytes.count())
+    if (auto pieces = to_clear(place, evictability)) return free_or_to_evict(place, std::move(*pieces));
   return NoRoom{largest_run(evictability)};
 }
 

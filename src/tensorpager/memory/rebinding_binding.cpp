@@ -21,6 +21,7 @@ namespace {
 
 constexpr Bytes kOpenStep{std::uint64_t{32} << 20};
 constexpr int kPoison = 0xFF;  // NaN as a float, -1 as an index
+
 Bytes addresses_to_hold() { return base::round_up(base::physical_memory() + base::physical_memory(), kOpenStep); }
 
 }  // namespace
