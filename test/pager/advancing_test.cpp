@@ -16,7 +16,10 @@ TEST_F(AdvancingTest, PageInsGoOnWhenThePageOutIsDoneThatTheyWaitFor) {
   script_.at_end = {
       {Kind::kPageOut, &out}, {.kind = Kind::kAwaitQueued, .block = &out, .number = out.number}, {Kind::kPageIn, &in}};
   run_op(&out);
-  EXPECT_TRUE(comes_to([&] { return in.is_arriving(); }));
+  EXPECT_TRUE(comes_to([&] {
+    const Statistics now = counts();
+    return now.page_outs == before.page_outs + 1 && now.resident_bytes == kBlock.count();
+  })) << "the one has left, and the other is charged";
   EXPECT_TRUE(out.is_absent());
   EXPECT_TRUE(comes_to([&] { return is_mapped(in); })) << "by the transfer thread";
   const std::uint64_t calls = binding_.system_calls();
