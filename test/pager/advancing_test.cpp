@@ -243,6 +243,36 @@ TEST_F(AdvancingTest, AnOpAtWhoseEndNothingMovesTakesTheLockOnce) {
   EXPECT_EQ(script_.ended, 3);
 }
 
+TEST_F(AdvancingTest, ASourceThatIsDroppedDuringAnOpIsNotNotifiedOfItsEnd) {
+  start_following(room_for(4));
+  Block& block = make(kBlock, 1);
+  script_.ended = 0;
+  {
+    PinSet op(pager_, Temporaries::kKeep);
+    op.see(block, Access::kRead);
+    op.follow(base::name_hash("op"));
+    op.admit();
+    pager_.follow(nullptr);
+  }
+  counts();
+  EXPECT_EQ(script_.ended, 0);
+}
+
+TEST_F(AdvancingTest, NorIsASourceOfAnotherThread) {
+  start_following(room_for(4));
+  Block& block = make(kBlock, 1);
+  Script other;
+  {
+    PinSet op(pager_, Temporaries::kKeep);
+    op.see(block, Access::kRead);
+    op.follow(base::name_hash("op"));
+    op.admit();
+    std::thread([&] { pager_.follow(&other); }).join();
+  }
+  counts();
+  EXPECT_EQ(other.ended, 0);
+}
+
 TEST_F(AdvancingTest, AnOpEndsBeforeWhatItMadeDies) {
   start_following(room_for(4));
   Block& block = make(kBlock, 1);

@@ -44,6 +44,13 @@ inline void page_out_for_good(Block& block, std::vector<Action>& actions) {
   actions.push_back({.kind = Action::Kind::kAwaitQueued, .block = &block, .number = block.number});
 }
 
+/// How an op ends by the plan that is followed.
+enum class OpEnd : std::uint8_t {
+  kUnplanned,  // it is not the op that the plan expects
+  kQuiet,      // nothing moves at its end
+  kMoves,      // blocks leave, or the window ends
+};
+
 class ActionSource {
  public:
   virtual ~ActionSource() = default;

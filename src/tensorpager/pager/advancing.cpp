@@ -1,6 +1,5 @@
 // What a transfer thread does after each transfer while a plan is followed: page-ins that wait for a page-out are
 // submitted at once, not when the next op begins.
-#include <exception>
 #include <mutex>
 
 #include "tensorpager/pager/lock.h"
@@ -20,7 +19,7 @@ void Pager::advance() noexcept {
     if (!mutex_.try_lock()) return;
   }
   const Lock lock(*this, std::adopt_lock);
-  if (executor_.source() == nullptr) return;
+  if (executor_.source() == nullptr || transfers_.queues() == nullptr) return;
   executor_.finish_copied_page_outs();
   executor_.submit_page_ins();
   note_curve();

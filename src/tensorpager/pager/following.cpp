@@ -22,18 +22,18 @@ void Pager::follow(ActionSource* source, const Prepare& prepare) {
   is_followed_.store(source != nullptr, std::memory_order_relaxed);
 }
 
-bool Pager::begin_op(const base::OpSignature& op, std::span<Block* const> touched) {
+OpEnd Pager::begin_op(const base::OpSignature& op, std::span<Block* const> touched) {
   const PagingTime paging(is_paging_timed(), &paging_nanoseconds_);
   const Lock lock(*this);
-  if (!is_told_to_source()) return false;
+  if (!is_told_to_source()) return OpEnd::kUnplanned;
   const bool is_expected = executor_.begin_op(op, touched);
-  moves_at_end_ = is_expected && executor_.source()->moves_at_end();
   note_curve();
-  return is_expected;
+  if (!is_expected) return OpEnd::kUnplanned;
+  return executor_.source()->moves_at_end() ? OpEnd::kMoves : OpEnd::kQuiet;
 }
 
-void Pager::end_op() noexcept {
-  if (!moves_at_end_) return is_end_due_.store(true, std::memory_order_release);
+void Pager::end_op(OpEnd end) noexcept {
+  if (end == OpEnd::kQuiet) return ended_.store(&t_state, std::memory_order_release);
   const PagingTime paging(is_paging_timed(), &paging_nanoseconds_);
   const Lock lock(*this);
   if (is_told_to_source()) executor_.end_op();

@@ -28,7 +28,7 @@ class Pager::Lock {
   Lock& operator=(const Lock&) = delete;
 
  private:
-  /// A transfer thread holds it for a few mappings: less time than a sleep and a wake-up take.
+  /// Others hold it for accounts, seldom for system calls: less time than a sleep and a wake-up take.
   static constexpr int kSpins = 500;
 
   void lock() {

@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "tensorpager/base/clock.h"
-#include "tensorpager/base/errors.h"
 #include "tensorpager/pager/transfers.h"
 
 namespace tensorpager::pager {
@@ -17,7 +16,6 @@ namespace tensorpager::pager {
 using base::Bytes;
 
 void Transfers::use(std::unique_ptr<transfer::Queues> queues) {
-  TENSORPAGER_CHECK(table_.absent().empty());
   queues_ = std::move(queues);
   passes_places_on_ = queues_ && placed_ != nullptr && placed_->passes_places_on() && !queues_->may_fail_late();
   passed_on_ = {};
@@ -110,6 +108,11 @@ void Transfers::finish_page_out(Block& block) {
   await_copy_of(block);
   const base::Stopwatch watch(handling_of(counts_.page_out_handling_seconds));
   if (!is_copied) ++counts_.clean_drops;
+  put_below(block);
+}
+
+/// Takes the block's pages, or its place, away. Throws IoError if the machine refused: then it is resident and clean.
+void Transfers::put_below(Block& block) {
   if (const std::shared_ptr<Relocating> pages = std::exchange(block.relocated, nullptr)) {
     if (pages->is_beside) counts_.handling_beside_seconds += pages->seconds;
     binding_.end_relocation(pages->pages);
@@ -135,7 +138,7 @@ void Transfers::await_copy_of(Block& block) {
   count_page_out(block);
 }
 
-/// For a block that is still in its place. Throws IoError if the machine refused: then it is resident and clean.
+/// For a block that is still in its place. Throws as `put_below`.
 void Transfers::unbind(Block& block) {
   const Relocation pages = binding_.begin_unbind(block);
   try {
@@ -214,10 +217,7 @@ void Transfers::pass_place_on(Block& block) {
   passed_on_.add(block.number, placed_->places().place_of(block), block.copy);
   count_page_out(block);
   if (block.residence == Residence::kOrphaned) return release_orphan(block);
-  unbind(block);
-  remove_leaving(block);
-  table_.change(block, Residence::kBelow);
-  settle_pool();
+  put_below(block);
 }
 
 Block& Transfers::orphan_place(Block& block) {

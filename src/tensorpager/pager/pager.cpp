@@ -29,6 +29,7 @@ Pager::~Pager() {
 
 void Pager::start(const Options& options, std::unique_ptr<transfer::Queues> queues) {
   const Lock lock(*this);
+  TENSORPAGER_CHECK(table_.absent().empty());
   transfers_.use(std::move(queues));
   // If blocks have places, one that left early would leave its place to others than the plan's; and storages are
   // notified of it on the threads that use them.
@@ -237,7 +238,7 @@ void Pager::after_fork(bool in_child) {
     sink_ = nullptr;  // its lock may be held by a thread that the child lacks
     executor_.follow(nullptr);
     is_followed_ = false;
-    is_end_due_ = false;
+    ended_ = nullptr;
     is_advance_due_ = false;
     task_ = nullptr;
     t_state.recorded_op = 0;

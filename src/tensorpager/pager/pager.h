@@ -133,11 +133,12 @@ class Pager {
   /// source must outlive that. Call it between ops. `prepare` is called first.
   void follow(ActionSource* source, const Prepare& prepare = {});
   bool is_followed() const { return is_followed_.load(std::memory_order_relaxed); }
-  /// Returns whether the op, which touches these blocks, is the expected one; if so `end_op` follows. A failed transfer
-  /// is tried again by the op that needs the room or the bytes.
-  bool begin_op(const base::OpSignature& op, std::span<Block* const> touched);
-  /// Takes the lock only if blocks leave at the op's end. Else whoever takes it next notifies the source first.
-  void end_op() noexcept;
+  /// An op that touches these blocks begins; unless it is unplanned, `end_op` follows. A failed transfer is tried again
+  /// by the op that needs the room or the bytes.
+  OpEnd begin_op(const base::OpSignature& op, std::span<Block* const> touched);
+  /// Takes the lock only if something moves at the op's end. Else the next thread that takes it notifies the source
+  /// first.
+  void end_op(OpEnd end) noexcept;
 
   bool is_placed() const { return is_placed_; }
   /// If blocks share one arena: makes sure that what the op is likely to create finds a place, by moving its arguments
@@ -245,8 +246,9 @@ class Pager {
   void run_task(std::uint64_t now);
   void count_followed(Statistics& counts) const;
   void notify_of_end() noexcept {
-    if (is_end_due_.load(std::memory_order_relaxed) && is_end_due_.exchange(false, std::memory_order_acquire))
-      executor_.end_op();
+    if (ended_.load(std::memory_order_relaxed) == nullptr) return;
+    const ThreadState* const thread = ended_.exchange(nullptr, std::memory_order_acquire);
+    if (executor_.source() != nullptr && thread == follower_) executor_.end_op();
   }
   bool is_told_to_source() const { return executor_.source() != nullptr && follower_ == &t_state; }
   void leave_transfers_under_way();
@@ -267,7 +269,6 @@ class Pager {
   Transfers transfers_{table_, binding_, counts_, clock_};
   Executor executor_{table_, transfers_, binding_, counts_, clock_};
   const ThreadState* follower_ = nullptr;  // the thread whose ops are reported to the action source
-  bool moves_at_end_ = false;              // the op under way there
   std::optional<Curve> curve_;
   std::optional<std::mt19937_64> fuzz_;
   std::uint64_t fuzz_evictions_ = 0;
@@ -283,7 +284,7 @@ class Pager {
   std::atomic<std::uint64_t> boundary_work_at_{kNever};  // op index
   std::atomic<base::EventSink*> sink_{nullptr};
   std::atomic<bool> is_followed_{false};
-  std::atomic<bool> is_end_due_{false};              // the source was not notified of the end of an op yet
+  std::atomic<const ThreadState*> ended_{nullptr};   // the thread of an op of whose end no source was notified yet
   std::atomic<std::int64_t> paging_nanoseconds_{0};  // of the session
   std::atomic<bool> is_advance_due_{false};          // a transfer thread did not get the lock
 };

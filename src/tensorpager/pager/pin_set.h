@@ -36,7 +36,7 @@ class PinSet {
     t_state.top = parent_;
     if (arguments_.count() > 0) note_created();
     for (Block* block : pins_) pager_.unpin(*block);
-    if (is_expected_) pager_.end_op();
+    if (end_ != OpEnd::kUnplanned) pager_.end_op(end_);
   }
   PinSet(const PinSet&) = delete;
   PinSet& operator=(const PinSet&) = delete;
@@ -134,7 +134,7 @@ class PinSet {
     blocks.truncate(static_cast<std::size_t>(std::unique(blocks.begin(), blocks.end()) - blocks.begin()));
     base::OpSignature signature{.name = name};
     for (const Block* block : blocks) signature.add(block->size);
-    is_expected_ = pager_.begin_op(signature, {blocks.begin(), blocks.size()});
+    end_ = pager_.begin_op(signature, {blocks.begin(), blocks.size()});
   }
   void note_created() {
     const std::uint64_t created = t_state.created - created_before_;
@@ -151,7 +151,7 @@ class PinSet {
   WorkingRoom* room_;
   base::Bytes arguments_;  // set by keep_room
   std::uint64_t created_before_ = 0;
-  bool is_expected_ = false;  // by the plan that is followed
+  OpEnd end_ = OpEnd::kUnplanned;
 };
 
 }  // namespace tensorpager::pager

@@ -191,7 +191,7 @@ void Pager::keep_room(PinSet& pins) {
   blocks.erase(std::unique(blocks.begin(), blocks.end()), blocks.end());
   for (const Block* block : blocks) pins.arguments_ += block->charged;
   pins.created_before_ = t_state.created;
-  if (pins.is_expected_ && births_have_places()) return;
+  if (pins.end_ != OpEnd::kUnplanned && births_have_places()) return;
   const Bytes expected = pins.expected_room();
   if (placed_->places().has_gap(expected)) return;
   const Bytes pinned = pinned_now();

@@ -1,5 +1,5 @@
 // The states of a block, and which follow which. A state changes when a transfer is submitted, not when it is done:
-// whoever needs the bytes, or the place, of a transfer under way waits for its ticket or is queued behind it.
+// the next user of the bytes, or of the place, of a transfer under way waits for its ticket or is queued behind it.
 //
 // `BlockTable` makes every change. It keeps the list of evictable candidates, the list of blocks out of memory, and the
 // account of charged bytes true, so nothing else touches these.

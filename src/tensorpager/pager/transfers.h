@@ -41,7 +41,7 @@ class Transfers {
   Transfers(BlockTable& table, Binding& binding, Statistics& counts, const std::atomic<std::uint64_t>& clock)
       : table_(table), binding_(binding), placed_(binding.placed()), counts_(counts), clock_(clock) {}
 
-  /// Nothing is in flight or below.
+  /// Null: none, at the end. Nothing is in flight or below else.
   void use(std::unique_ptr<transfer::Queues> queues);
   transfer::Queues* queues() const { return queues_.get(); }  // null before the first session
   bool any() const { return !leaving_.empty() || !arriving_.empty(); }
@@ -108,6 +108,7 @@ class Transfers {
   std::shared_ptr<Relocating> begin_relocation(Block& block);
   void make_accessible(Block& block, const Relocating* pages) noexcept;
   void await_copy_of(Block& block);
+  void put_below(Block& block);
   void unbind(Block& block);
   void restore(Block& block) noexcept;
   void finish_orphan(Block& orphan) noexcept;

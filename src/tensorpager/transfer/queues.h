@@ -31,7 +31,7 @@ struct Ticket {
 
 /// Memory to a slot.
 struct PageOut {
-  std::function<void()> first = {};  // whoever copies calls it before; if it throws nothing is copied
+  std::function<void()> first = {};  // called before by the thread that copies; if it throws nothing is copied
   std::span<const std::byte> from;   // as Tier::write takes it
   Slot slot;
   base::Bytes at = {};  // in the slot
@@ -43,7 +43,7 @@ struct PageIn {
   Slot slot;
   base::Bytes at = {};                   // in the slot
   std::vector<std::span<std::byte>> to;  // filled one after the other, each as Tier::read takes it
-  std::function<void()> then = {};       // whoever copies calls it once all is read
+  std::function<void()> then = {};       // called by the thread that copies, once all is read
 };
 
 class Queues {
