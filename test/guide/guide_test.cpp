@@ -227,24 +227,27 @@ TEST_F(GuideTest, SaysThatPlansCannotBeKept) {
   EXPECT_TRUE(said_[1].starts_with("plan active: ")) << said_[1];
 }
 
-TEST_F(GuideTest, DropsAUserSuppliedPlanThatTheProgramDoesNotFollow) {
-  start_guided(room_for(9), {.plans = false});
-  for (int step = 0; step < 6; ++step) train();
-  const std::vector<plan::GivenPlan> given = user_supplied_from(guide_->stream(), room_for(9));
-  restart_guide({.waits = true, .refines = false});
-  guide_->activate_user_supplied(profile_of(given));
-  for (int step = 0; step < 200 && guide_->progress().plans < 2; ++step) evaluate("other");
+class DroppedPlanTest : public GuideTest {
+ protected:
+  /// The plan is for another program than the one that runs, until that has a plan of its own.
+  void do_other_than_user_supplied() {
+    start_guided(room_for(9), {.plans = false});
+    for (int step = 0; step < 6; ++step) train();
+    const std::vector<plan::GivenPlan> given = user_supplied_from(guide_->stream(), room_for(9));
+    restart_guide({.waits = true, .refines = false});
+    guide_->activate_user_supplied(profile_of(given));
+    for (int step = 0; step < 200 && guide_->progress().plans < 2; ++step) evaluate("other");
+  }
+};
+
+TEST_F(DroppedPlanTest, GivesWayToAPlanOfTheProgram) {
+  do_other_than_user_supplied();
   EXPECT_EQ(guide_->progress().plans, 2u);
   EXPECT_TRUE(said_.back().starts_with("plan active: ")) << said_.back();
 }
 
-TEST_F(GuideTest, DoesNotPlanTheClassOfADroppedUserSuppliedPlanAgain) {
-  start_guided(room_for(9), {.plans = false});
-  for (int step = 0; step < 6; ++step) train();
-  const std::vector<plan::GivenPlan> given = user_supplied_from(guide_->stream(), room_for(9));
-  restart_guide({.waits = true, .refines = false});
-  guide_->activate_user_supplied(profile_of(given));
-  for (int step = 0; step < 200 && guide_->progress().plans < 2; ++step) evaluate("other");
+TEST_F(DroppedPlanTest, IsNotPlannedAgain) {
+  do_other_than_user_supplied();
   EXPECT_NE(said_.back().find("step of 9 ops"), std::string::npos) << said_.back();
   EXPECT_EQ(said_.back().find("step of 16 ops"), std::string::npos) << said_.back();
 }

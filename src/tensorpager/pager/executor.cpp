@@ -44,15 +44,15 @@ bool Executor::begin_outside() {
 }
 
 void Executor::note_begin(bool is_expected) noexcept {
-  if (is_expected) adherence_.op_begins(source_->planned_at_begin(), charged_by_plan());
-  adherence_.note_misses(source_->misses());
+  if (is_expected) as_planned_.op_begins(source_->planned_at_begin(), charged_by_plan());
+  as_planned_.note_misses(source_->misses());
 }
 
 void Executor::end_op() noexcept {
-  adherence_.op_ends(source_->planned_at_end(), charged_by_plan());
+  as_planned_.op_ends(source_->planned_at_end(), charged_by_plan());
   actions_.clear();
   source_->end_op(actions_);
-  adherence_.note_window(source_->followed_window());
+  as_planned_.note_window(source_->followed_window());
   execute_all();
   submit_page_ins();
 }

@@ -12,7 +12,7 @@
 #include "tensorpager/base/bytes.h"
 #include "tensorpager/base/op_signature.h"
 #include "tensorpager/pager/action_source.h"
-#include "tensorpager/pager/adherence.h"
+#include "tensorpager/pager/as_planned_counts.h"
 #include "tensorpager/pager/binding.h"
 #include "tensorpager/pager/statistics.h"
 #include "tensorpager/pager/transfers.h"
@@ -30,7 +30,7 @@ class Executor {
         placed_(binding.placed()),
         counts_(counts),
         clock_(clock),
-        adherence_(counts) {}
+        as_planned_(counts) {}
 
   /// Page-outs in flight go on; page-ins to come wait for them. Null: from now on nothing is executed.
   void follow(ActionSource* source);
@@ -95,7 +95,7 @@ class Executor {
   std::vector<Action> actions_;  // of the op that begins or ends
   std::deque<Action> page_ins_;  // not submitted yet, with the page-outs that they wait for
   std::vector<LeftEarly> left_early_;
-  Adherence adherence_;
+  AsPlannedCounts as_planned_;
   Difference difference_;
   std::uint64_t edits_ = 0;  // of the queue, of who is awaited, of left_early_
 };

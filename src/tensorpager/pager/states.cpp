@@ -1,6 +1,6 @@
 #include "tensorpager/pager/states.h"
 
-#include <algorithm>
+#include <array>
 #include <utility>
 
 #include "tensorpager/base/errors.h"
@@ -23,6 +23,8 @@ constexpr Transition kTransitions[] = {
     {R::kOrphaned, R::kDead, "its copy is done"},
 };
 
+constexpr std::size_t index(Residence residence) { return static_cast<std::size_t>(residence); }
+
 bool is_absent(Residence residence) {
   return residence == R::kLeaving || residence == R::kBelow || residence == R::kArriving;
 }
@@ -32,7 +34,14 @@ bool is_absent(Residence residence) {
 std::span<const Transition> transitions() { return kTransitions; }
 
 bool may_become(Residence from, Residence to) {
-  return std::ranges::any_of(kTransitions, [&](const Transition& one) { return one.from == from && one.to == to; });
+  // By `from`, a bit for each `to`: every death and every transfer asks.
+  static constexpr auto kAllowed = [] {
+    std::array<std::uint8_t, index(R::kDead) + 1> allowed{};
+    for (const Transition& one : kTransitions)
+      allowed[index(one.from)] |= static_cast<std::uint8_t>(1u << index(one.to));
+    return allowed;
+  }();
+  return (kAllowed[index(from)] >> index(to) & 1) != 0;
 }
 
 std::string_view to_string(Residence residence) {

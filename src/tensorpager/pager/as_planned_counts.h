@@ -1,5 +1,5 @@
-// How well the program does as its plan says, for the statistics: an op is as planned if the bytes that the plan has
-// charged when it begins and ends are charged. Nothing is decided by it.
+// Counts for the statistics how well the program does as its plan says: an op is as planned if the bytes that the plan
+// has charged when it begins and ends are charged. Nothing is decided by it.
 #pragma once
 
 #include <algorithm>
@@ -11,9 +11,9 @@
 
 namespace tensorpager::pager {
 
-class Adherence {
+class AsPlannedCounts {
  public:
-  explicit Adherence(Statistics& counts) : counts_(counts) {}
+  explicit AsPlannedCounts(Statistics& counts) : counts_(counts) {}
 
   /// The expected op begins. `planned`: nullopt if the plan does not say.
   void op_begins(std::optional<base::Bytes> planned, base::Bytes charged) { began_ = compare(planned, charged); }
