@@ -181,7 +181,7 @@ MUTATIONS = [
         "no-room-kept-for-births",
         "pager/residency.cpp",
         "  if (pins.end_ != OpEnd::kUnplanned && births_have_places()) return;",
-        "  if (pins.is_expected_ || births_have_places() || true) return;",
+        "  if (pins.end_ != OpEnd::kUnplanned || births_have_places() || true) return;",
         "memory",
     ),
     Mutation(
