@@ -271,6 +271,7 @@ TEST_F(AdvancingTest, NorIsASourceOfAnotherThread) {
   }
   counts();
   EXPECT_EQ(other.ended, 0);
+  pager_.follow(nullptr);  // `other` ends here
 }
 
 TEST_F(AdvancingTest, AnOpEndsBeforeWhatItMadeDies) {
