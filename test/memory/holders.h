@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-#include "tensorpager/memory/rebinding_binding.h"
+#include "tensorpager/pager/holders.h"
 
 namespace tensorpager::memory {
 
@@ -12,7 +12,7 @@ struct Storage {
   std::byte* data = nullptr;
 };
 
-class Storages final : public Holders {
+class Storages final : public pager::Holders {
  public:
   bool claim(pager::Block& block, void* holder) override {
     auto& storage = *static_cast<Storage*>(holder);

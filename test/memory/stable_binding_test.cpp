@@ -87,7 +87,7 @@ TEST_F(StableBindingTest, ABlockUnderPageOutMayOnlyBeRead) {
   binding_.begin_page_out(block);
   EXPECT_TRUE(probe_.may_read(block.data));
   EXPECT_FALSE(probe_.may_write(block.data));
-  binding_.cancel_page_out(block);
+  binding_.make_writable(block);
   EXPECT_TRUE(probe_.may_write(block.data));
   EXPECT_TRUE(is_all(block, 7));
 }

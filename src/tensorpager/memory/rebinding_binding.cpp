@@ -26,7 +26,7 @@ Bytes addresses_to_hold() { return base::round_up(base::physical_memory() + base
 
 }  // namespace
 
-RebindingBinding::RebindingBinding(arena::AddressSpace& space, Holders& holders, PlaceReuse reuse)
+RebindingBinding::RebindingBinding(arena::AddressSpace& space, pager::Holders& holders, PlaceReuse reuse)
     : PlacedBinding(base::kPage, addresses_to_hold()),
       space_(space),
       holders_(holders),

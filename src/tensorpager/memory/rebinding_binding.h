@@ -13,60 +13,38 @@
 
 namespace tensorpager::memory {
 
-/// The object by which the program finds a block. Called with the pager's lock held.
-class Holders {
- public:
-  virtual ~Holders() = default;
-  /// From now on notifies this holder where the block is. Returns false if it does not own the block.
-  virtual bool claim(pager::Block& block, void* holder) = 0;
-  /// Gives the resident block back to its holder as it was before the claim, so that it may hand the block on.
-  virtual void give_up(pager::Block& block) = 0;
-  /// Whether the block's holder still has it. A program may have moved it elsewhere.
-  virtual bool has(const pager::Block& block) const = 0;
-  /// Reports where the block's bytes are from now on; null: paged out, raw access raises.
-  virtual void set_data(pager::Block& block, std::byte* data) = 0;
-  /// The block died: its holder is not notified any more.
-  virtual void forget(pager::Block& block) noexcept = 0;
-};
-
 /// Whether a block's place may be given to another while it is still copied from.
 enum class PlaceReuse : std::uint8_t { kAfterCopy, kDuringCopy };
 
 class RebindingBinding final : public pager::PlacedBinding {
  public:
   /// Both must outlive this. Throws IoError if the arena's addresses cannot be had.
-  RebindingBinding(arena::AddressSpace& space, Holders& holders, PlaceReuse reuse = PlaceReuse::kAfterCopy);
+  RebindingBinding(arena::AddressSpace& space, pager::Holders& holders, PlaceReuse reuse = PlaceReuse::kAfterCopy);
 
   base::Bytes charge_for(base::Bytes size) const override { return base::round_up(size, base::kPage); }
   std::byte* acquire(pager::Block& block, const arena::Place& place, base::Bytes pool_allowance) override;
   std::byte* acquire_slab_chunk(const arena::Place& place, base::Bytes pool_allowance) override;
   void release(pager::Block& block) noexcept override;
   void begin_page_out(pager::Block&) override {}
-  void cancel_page_out(pager::Block&) noexcept override {}
   pager::Relocation begin_unbind(pager::Block& block) override;
-  bool may_unbind() override { return true; }
   std::vector<arena::Piece> stage(pager::Block& block, const arena::Place& place, base::Bytes pool_allowance) override;
   pager::Relocation begin_bind(pager::Block& block, std::vector<arena::Piece> pieces, pager::Access access) override;
   void discard(pager::Block& block, std::span<const arena::Piece> pieces) noexcept override;
   void make_writable(pager::Block& block) override;
   void poison(bool on) override { poison_ = on; }
-  void trim_pool(base::Bytes) override {}
-  base::Bytes pooled() const override { return base::Bytes(0); }
   std::uint64_t system_calls() const override { return system_calls_; }
 
   bool passes_places_on() const override { return reuse_ == PlaceReuse::kDuringCopy; }
   void move(pager::Block& block, const pager::Place& to) override;
   void leave_place_to(pager::Block& old, pager::Block& block) override;
-  bool claim(pager::Block& block, void* holder) override { return holders_.claim(block, holder); }
-  void unclaim(pager::Block& block) override { holders_.give_up(block); }
-  bool is_claimed(const pager::Block& block) const override { return holders_.has(block); }
+  pager::Holders* holders() override { return &holders_; }
 
  private:
   void open(const pager::Place& place);
   void protect(std::byte* at, base::Bytes size, int protection);
 
   arena::AddressSpace& space_;
-  Holders& holders_;
+  pager::Holders& holders_;
   const PlaceReuse reuse_;
   base::Bytes range_;  // addresses that we hold
   std::byte* base_;

@@ -229,14 +229,12 @@ void StableBinding::pool_or_close(std::byte* at, Bytes size) {
 
 void StableBinding::begin_page_out(Block& block) { protect(block.data, block.charged, PROT_READ); }
 
-void StableBinding::cancel_page_out(Block& block) noexcept {
-  protect(block.data, block.charged, PROT_READ | PROT_WRITE);
-}
-
 pager::Relocation StableBinding::begin_unbind(Block& block) {
   const bool is_pooled = seams_.inside(block.data, block.charged) <= most_seams_;
-  return {
-      .way = Way::kOut, .from = {{block.data, block.charged}}, .to = is_pooled ? space_.take(block.charged) : nullptr};
+  return {.way = Way::kOut,
+          .from = {{block.data, block.charged}},
+          .to = is_pooled ? space_.take(block.charged) : nullptr,
+          .mover = this};
 }
 
 bool StableBinding::may_unbind() { return mappings_.has_room_for(mappings_per_move()); }
@@ -257,11 +255,11 @@ std::vector<Piece> StableBinding::stage(Block& block, const arena::Place&, Bytes
 }
 
 pager::Relocation StableBinding::begin_bind(Block& block, std::vector<Piece> pieces, Access access) {
-  return {.way = Way::kIn, .from = std::move(pieces), .to = block.data, .access = access};
+  return {.way = Way::kIn, .from = std::move(pieces), .to = block.data, .access = access, .mover = this};
 }
 
 void StableBinding::relocate(const pager::Relocation& relocation) {
-  const auto& [way, from, to, access] = relocation;
+  const auto& [way, from, to, access, mover] = relocation;
   const int during = way == Way::kOut ? PROT_NONE : access == Access::kRead ? PROT_READ : PROT_READ | PROT_WRITE;
   if (way == Way::kOut || access == Access::kRead)
     for (const Piece& piece : from) protect(piece.at, piece.bytes, during);
@@ -274,7 +272,7 @@ void StableBinding::relocate(const pager::Relocation& relocation) {
 }
 
 void StableBinding::end_relocation(const pager::Relocation& relocation) noexcept {
-  const auto& [way, from, to, access] = relocation;
+  const auto& [way, from, to, access, mover] = relocation;
   if (way == Way::kIn) {
     note_assembled(from, to);
   } else if (to == nullptr) {

@@ -13,10 +13,11 @@
 #include "tensorpager/arena/page_pool.h"
 #include "tensorpager/arena/seams.h"
 #include "tensorpager/pager/binding.h"
+#include "tensorpager/pager/page_mover.h"
 
 namespace tensorpager::memory {
 
-class StableBinding final : public pager::Binding {
+class StableBinding final : public pager::Binding, public pager::PageMover {
  public:
   /// The pages of a new block: populated, zeroed and kept for the next block; or, in a dry run, which touches few of
   /// them: mapped only when they are touched, zero, and given back with the block. Those are never paged.
@@ -29,23 +30,24 @@ class StableBinding final : public pager::Binding {
   std::byte* acquire_slab_chunk(const arena::Place& place, base::Bytes pool_allowance) override;
   void release(pager::Block& block) noexcept override;
   void begin_page_out(pager::Block& block) override;
-  void cancel_page_out(pager::Block& block) noexcept override;
   pager::Relocation begin_unbind(pager::Block& block) override;
-  bool may_unbind() override;
   std::vector<arena::Piece> stage(pager::Block& block, const arena::Place& place, base::Bytes pool_allowance) override;
   pager::Relocation begin_bind(pager::Block& block, std::vector<arena::Piece> pieces, pager::Access access) override;
   void discard(pager::Block& block, std::span<const arena::Piece> pieces) noexcept override;
   void make_writable(pager::Block& block) override;
+  void poison(bool on) override { poison_ = on; }
+  std::uint64_t system_calls() const override { return system_calls_.load(std::memory_order_relaxed); }
+  pager::PlacedBinding* placed() override { return nullptr; }
+  pager::PageMover* page_mover() override { return this; }
+
+  bool may_unbind() override;
   void relocate(const pager::Relocation& relocation) override;
   bool relocates_beside() const override { return moves_across_; }  // else it needs bookkeeping of seams
   void end_relocation(const pager::Relocation& relocation) noexcept override;
   void cancel_relocation(const pager::Relocation& relocation) noexcept override;
-  void poison(bool on) override { poison_ = on; }
   void trim_pool(base::Bytes allowance) override;
   base::Bytes pooled() const override { return pool_.bytes(); }
-  std::uint64_t system_calls() const override { return system_calls_.load(std::memory_order_relaxed); }
   base::Bytes populated() const override { return populated_; }
-  pager::PlacedBinding* placed() override { return nullptr; }
 
  private:
   void protect(std::byte* at, base::Bytes size, int protection);

@@ -5,11 +5,11 @@
 
 #include <c10/core/StorageImpl.h>
 
-#include "tensorpager/memory/rebinding_binding.h"
+#include "tensorpager/pager/holders.h"
 
 namespace tensorpager::memory {
 
-class TorchStorages final : public Holders {
+class TorchStorages final : public pager::Holders {
  public:
   /// `holder` is a c10::StorageImpl. It is claimed if our allocator's own DataPtr is in it: an alias of our memory
   /// (DLPack, copy-on-write) owns nothing, and such a block stays where it is.

@@ -17,7 +17,6 @@ Statistics Pager::statistics() {
   s.over_budget_bytes = ledger_.over().count();
   s.live_bytes = ledger_.live().count();
   s.resident_bytes = ledger_.resident().count();
-  s.pooled_bytes = binding_.pooled().count();
   s.slab_bytes = ledger_.slabs().count();
   s.spill_bytes = transfers_.queues() != nullptr ? transfers_.queues()->reserved().count() : 0;
   s.ops = clock_ - first_op_;
@@ -27,7 +26,10 @@ Statistics Pager::statistics() {
   s.export_bytes = export_bytes_;
   s.mappings = arena::Mappings::count_now();
   s.system_calls = binding_.system_calls();
-  s.populated_bytes = binding_.populated().count();
+  if (const PageMover* const mover = binding_.page_mover()) {
+    s.pooled_bytes = mover->pooled().count();
+    s.populated_bytes = mover->populated().count();
+  }
   count_followed(s);
   s.handling_seconds = s.page_out_handling_seconds + s.page_in_handling_seconds;
   s.stall_seconds = s.page_out_stall_seconds + s.page_in_stall_seconds;

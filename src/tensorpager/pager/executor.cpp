@@ -221,7 +221,7 @@ std::optional<Place> Executor::find_free_place(const Wanted& wanted) const {
 /// move.
 bool Executor::move(Block& block, std::uint64_t offset) {
   std::uint64_t word = block.state();
-  const bool is_free = (word & ~kClean) == 0 && binding_.is_claimed(block);
+  const bool is_free = (word & ~kClean) == 0 && transfers_.is_claimed(block);
   // Threads that pin it from here on wait for the lock.
   if (placed_ == nullptr || !is_free || !block.word.compare_exchange_strong(word, word | kAbsent)) return true;
   struct Present {  // again, whatever comes

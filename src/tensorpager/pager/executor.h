@@ -26,7 +26,6 @@ class Executor {
            const std::atomic<std::uint64_t>& clock)
       : table_(table),
         transfers_(transfers),
-        binding_(binding),
         placed_(binding.placed()),
         counts_(counts),
         clock_(clock),
@@ -87,8 +86,7 @@ class Executor {
 
   BlockTable& table_;
   Transfers& transfers_;
-  Binding& binding_;
-  PlacedBinding* const placed_;  // the same, if its blocks have places; else null
+  PlacedBinding* const placed_;  // the binding, if its blocks have places; else null
   Statistics& counts_;
   const std::atomic<std::uint64_t>& clock_;
   ActionSource* source_ = nullptr;

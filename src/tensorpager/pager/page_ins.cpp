@@ -20,7 +20,7 @@ void Transfers::begin_page_in(Block& block, const Place& place, Access access) {
                   .access = access};
   transfer::PageIn in{.after = std::max(newest_copy_from(place), block.copy), .slot = block.slot, .to = {}};
   for (const arena::Piece& piece : arrival.pieces) in.to.emplace_back(piece.at, piece.bytes.count());
-  if (binding_.relocates_beside()) {
+  if (relocates_beside()) {
     arrival.placing = std::make_shared<Relocating>(binding_.begin_bind(block, arrival.pieces, access));
     in.then = job_of(arrival.placing);
   }
@@ -74,7 +74,7 @@ void Transfers::complete(const Arrival& arrival) noexcept {
   Block& block = *arrival.block;
   if (arrival.placing->is_beside) counts_.handling_beside_seconds += arrival.placing->seconds;
   const base::Stopwatch watch(handling_of(counts_.page_in_handling_seconds));
-  binding_.end_relocation(arrival.placing->pages);
+  arrival.placing->pages.end();
   settle_pool();
   const bool is_clean = arrival.access == Access::kRead;
   if (!is_clean) release_slot(block);
@@ -87,7 +87,7 @@ void Transfers::complete(const Arrival& arrival) noexcept {
 /// Nobody reads into the pages, and they are not under the block.
 void Transfers::release_staging(const Arrival& arrival) noexcept {
   if (arrival.placing && arrival.placing->error)
-    binding_.cancel_relocation(arrival.placing->pages);
+    arrival.placing->pages.cancel();
   else
     binding_.discard(*arrival.block, arrival.pieces);
   settle_pool();

@@ -24,7 +24,7 @@ void Transfers::use(std::unique_ptr<transfer::Queues> queues) {
 bool Transfers::begin_page_out(Block& block) {
   if (block.is_leaving()) return true;
   std::uint64_t word = block.state();
-  if ((word & (kAbsent | kUnclaimed)) == 0 && !binding_.is_claimed(block)) {
+  if ((word & (kAbsent | kUnclaimed)) == 0 && !is_claimed(block)) {
     block.word.fetch_or(kUnclaimed);
     return false;
   }
@@ -69,18 +69,18 @@ void Transfers::submit_copy(Block& block) {
 
 /// Returns null if the block's pages are copied where they are.
 std::shared_ptr<Relocating> Transfers::begin_relocation(Block& block) {
-  if (!binding_.relocates_beside()) return nullptr;
+  if (!relocates_beside()) return nullptr;
   auto pages = std::make_shared<Relocating>(binding_.begin_unbind(block));
   if (pages->pages.to != nullptr) return pages;
-  binding_.cancel_relocation(pages->pages);  // they would be gone before they are copied
+  pages->pages.cancel();  // they would be gone before they are copied
   return nullptr;
 }
 
 /// Undoes what the submission of a copy did to the block's pages, wherever they are by now. Nobody copies them.
 void Transfers::make_accessible(Block& block, const Relocating* pages) noexcept {
-  if (pages == nullptr) return binding_.cancel_page_out(block);
-  if (pages->is_moved()) binding_.relocate(binding_.begin_bind(block, pages->pages.there(), Access::kWrite));
-  binding_.cancel_relocation(pages->pages);
+  if (pages == nullptr) return binding_.make_writable(block);
+  if (pages->is_moved()) binding_.begin_bind(block, pages->pages.there(), Access::kWrite).carry_out();
+  pages->pages.cancel();
 }
 
 std::function<void()> Transfers::job_of(const std::shared_ptr<Relocating>& pages) {
@@ -94,7 +94,7 @@ std::function<void()> Transfers::job_of(const std::shared_ptr<Relocating>& pages
 void Transfers::relocate(Relocating& pages) noexcept {
   const double begin = base::seconds_now();
   try {
-    binding_.relocate(pages.pages);
+    pages.pages.carry_out();
   } catch (...) {
     pages.error = std::current_exception();
   }
@@ -115,7 +115,7 @@ void Transfers::finish_page_out(Block& block) {
 void Transfers::put_below(Block& block) {
   if (const std::shared_ptr<Relocating> pages = std::exchange(block.relocated, nullptr)) {
     if (pages->is_beside) counts_.handling_beside_seconds += pages->seconds;
-    binding_.end_relocation(pages->pages);
+    pages->pages.end();
   } else {
     unbind(block);
   }
@@ -142,13 +142,13 @@ void Transfers::await_copy_of(Block& block) {
 void Transfers::unbind(Block& block) {
   const Relocation pages = binding_.begin_unbind(block);
   try {
-    binding_.relocate(pages);
+    pages.carry_out();
   } catch (...) {
-    binding_.cancel_relocation(pages);
+    pages.cancel();
     restore(block);
     throw;
   }
-  binding_.end_relocation(pages);
+  pages.end();
 }
 
 void Transfers::take_back(Block& block) noexcept {

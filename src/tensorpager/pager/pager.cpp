@@ -47,7 +47,7 @@ void Pager::start(const Options& options, std::unique_ptr<transfer::Queues> queu
     page_all_in();
     throw;
   }
-  binding_.trim_pool(ledger_.pool_allowance(Bytes(0)));
+  if (PageMover* const mover = binding_.page_mover()) mover->trim_pool(ledger_.pool_allowance(Bytes(0)));
   transfers_.settle_pool();
   table_.set_budget(options.budget);
   first_op_ = clock_;
@@ -205,7 +205,8 @@ std::byte* Pager::acquire_slab_chunk_once(Bytes size) {
 
 void Pager::claim(Block& block, void* holder) {
   const Lock lock(*this);
-  if (block.holder != holder && binding_.claim(block, holder))
+  Holders* const holders = transfers_.holders();
+  if (block.holder != holder && (holders == nullptr || holders->claim(block, holder)))
     block.word.fetch_and(~kUnclaimed, std::memory_order_release);
 }
 
@@ -213,7 +214,7 @@ bool Pager::unclaim(Block& block) {
   const Lock lock(*this);
   if (block.is_absent()) return false;
   block.word.fetch_or(kUnclaimed, std::memory_order_release);
-  binding_.unclaim(block);
+  if (Holders* const holders = transfers_.holders()) holders->give_up(block);
   return true;
 }
 

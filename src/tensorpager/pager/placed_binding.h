@@ -2,6 +2,7 @@
 #pragma once
 
 #include "tensorpager/pager/binding.h"
+#include "tensorpager/pager/holders.h"
 #include "tensorpager/pager/places.h"
 
 namespace tensorpager::pager {
@@ -10,6 +11,7 @@ class PlacedBinding : public Binding {
  public:
   PlacedBinding(base::Bytes granule, base::Bytes most) : places_(granule, most) {}
   PlacedBinding* placed() final { return this; }
+  PageMover* page_mover() final { return nullptr; }
 
   Places& places() { return places_; }
   /// Whether a place may be passed on while it is still copied from, as its next user is ordered behind the copy (see
@@ -19,6 +21,8 @@ class PlacedBinding : public Binding {
   virtual void move(Block& block, const Place& to) = 0;
   /// Gives the block's place to `old`; the block has none: it is absent while it is still copied from there.
   virtual void leave_place_to(Block& old, Block& block) = 0;
+  /// Who is notified where blocks are; null if nobody is.
+  virtual Holders* holders() = 0;
 
  protected:
   Places places_;

@@ -11,6 +11,7 @@
 #include "tensorpager/arena/page_pool.h"
 #include "tensorpager/base/bytes.h"
 #include "tensorpager/pager/block.h"
+#include "tensorpager/pager/page_mover.h"
 
 namespace tensorpager::pager {
 
@@ -22,6 +23,7 @@ struct Relocation {
   std::vector<arena::Piece> from = {};
   std::byte* to = nullptr;         // where they lie side by side afterwards; null: they go back to the machine
   Access access = Access::kWrite;  // on the way in
+  PageMover* mover = nullptr;      // null if it is empty
 
   base::Bytes bytes() const {
     base::Bytes sum;
@@ -29,6 +31,16 @@ struct Relocation {
     return sum;
   }
   std::vector<arena::Piece> there() const { return {{to, bytes()}}; }
+  /// See PageMover.
+  void carry_out() const {
+    if (mover != nullptr) mover->relocate(*this);
+  }
+  void end() const noexcept {
+    if (mover != nullptr) mover->end_relocation(*this);
+  }
+  void cancel() const noexcept {
+    if (mover != nullptr) mover->cancel_relocation(*this);
+  }
 };
 
 /// A relocation that has begun. The block is absent for all threads until its end.

@@ -12,14 +12,15 @@ namespace tensorpager::pager {
 
 using base::Bytes;
 
-/// Submits page-outs until those in flight will leave this much room, all before the first is waited for.
+/// Submits page-outs until those in flight will leave this much room, all before the first is waited for. For bindings
+/// without places.
 void Pager::submit_room(Bytes bytes) {
   while (ledger_.resident() + bytes > ledger_.budget() + transfers_.leaving_bytes()) {
     Block* block = choose_victim();
     // Blocks that are accessed outside ops in turn stay: else each access would page out the next one.
     if (block != nullptr && is_in_use(*block) && cancel_unneeded_page_in()) continue;
     if (block != nullptr) {
-      if (!binding_.may_unbind())
+      if (!binding_.page_mover()->may_unbind())
         throw base::IoError("mmap", "the kernel's limit of mappings (try `sysctl vm.max_map_count`)", bytes, ENOMEM);
       transfers_.begin_page_out(*block);  // or it was pinned meanwhile, and the next is another
       continue;

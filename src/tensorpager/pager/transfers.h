@@ -39,7 +39,13 @@ class Transfers {
  public:
   /// All must outlive this. `clock`: the op index.
   Transfers(BlockTable& table, Binding& binding, Statistics& counts, const std::atomic<std::uint64_t>& clock)
-      : table_(table), binding_(binding), placed_(binding.placed()), counts_(counts), clock_(clock) {}
+      : table_(table),
+        binding_(binding),
+        placed_(binding.placed()),
+        mover_(binding.page_mover()),
+        holders_(placed_ != nullptr ? placed_->holders() : nullptr),
+        counts_(counts),
+        clock_(clock) {}
 
   /// Null: none, at the end. Nothing is in flight or below else.
   void use(std::unique_ptr<transfer::Queues> queues);
@@ -101,9 +107,15 @@ class Transfers {
   /// After it no thread relocates anything before the lock is released.
   void await_relocations();
   void release_slot(Block& block);
-  void settle_pool() { table_.set_pooled(binding_.pooled()); }
+  void settle_pool() {
+    if (mover_ != nullptr) table_.set_pooled(mover_->pooled());
+  }
+  Holders* holders() const { return holders_; }
+  /// Whether the block's holder still has it, so that it may be evicted.
+  bool is_claimed(const Block& block) const { return holders_ == nullptr || holders_->has(block); }
 
  private:
+  bool relocates_beside() const { return mover_ != nullptr && mover_->relocates_beside(); }
   void submit_copy(Block& block);
   std::shared_ptr<Relocating> begin_relocation(Block& block);
   void make_accessible(Block& block, const Relocating* pages) noexcept;
@@ -129,6 +141,8 @@ class Transfers {
   BlockTable& table_;
   Binding& binding_;
   PlacedBinding* const placed_;  // the same, if its blocks have places; else null
+  PageMover* const mover_;       // the same, if it moves pages; else null
+  Holders* const holders_;       // null: nobody is notified where blocks are
   Statistics& counts_;
   const std::atomic<std::uint64_t>& clock_;
   std::unique_ptr<transfer::Queues> queues_;

@@ -18,12 +18,10 @@ class BookkeepingBinding final : public pager::PlacedBinding {
   std::byte* acquire_slab_chunk(const arena::Place& place, base::Bytes pool_allowance) override;
   void release(pager::Block& block) noexcept override;
   void begin_page_out(pager::Block&) override {}
-  void cancel_page_out(pager::Block&) noexcept override {}
   pager::Relocation begin_unbind(pager::Block& block) override {
     places_.give_back(block);
     return {.way = pager::Relocation::Way::kOut};
   }
-  bool may_unbind() override { return true; }
   std::vector<arena::Piece> stage(pager::Block& block, const arena::Place& place, base::Bytes pool_allowance) override;
   pager::Relocation begin_bind(pager::Block&, std::vector<arena::Piece>, pager::Access) override {
     return {.way = pager::Relocation::Way::kIn};
@@ -31,13 +29,12 @@ class BookkeepingBinding final : public pager::PlacedBinding {
   void discard(pager::Block& block, std::span<const arena::Piece>) noexcept override { places_.give_back(block); }
   void make_writable(pager::Block&) override {}
   void poison(bool) override {}
-  void trim_pool(base::Bytes) override {}
-  base::Bytes pooled() const override { return {}; }
   std::uint64_t system_calls() const override { return 0; }
 
   bool passes_places_on() const override { return true; }
   void move(pager::Block& block, const pager::Place& to) override { places_.move(block, to); }
   void leave_place_to(pager::Block& old, pager::Block& block) override;
+  pager::Holders* holders() override { return nullptr; }
 
  private:
   std::byte* make_name(base::Bytes bytes);
