@@ -6,6 +6,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstdarg>
 #include <cstdint>
@@ -13,9 +14,9 @@
 #include <cstring>
 #include <memory>
 #include <random>
-#include <utility>
 #include <vector>
 
+#include "../pager/executor_fixture.h"
 #include "tensorpager/arena/address_space.h"
 #include "tensorpager/base/bytes.h"
 #include "tensorpager/memory/stable_binding.h"
@@ -27,8 +28,8 @@
 namespace {
 
 bool g_is_old = false;
-int g_moves = 0;
-int g_refused = 0;
+std::atomic<int> g_moves{0};
+std::atomic<int> g_refused{0};
 
 [[maybe_unused]] bool is_one_mapping(std::uintptr_t begin, std::uintptr_t end) {
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> maps(std::fopen("/proc/self/maps", "re"), &std::fclose);
@@ -77,12 +78,14 @@ TEST(StableBinding, MovesMappingByMappingAsOldKernelsRequire) {
   const OldKernel old;
   arena::AddressSpace space;
   StableBinding binding(space);
-  EXPECT_EQ(std::exchange(g_refused, 0), 1) << "the binding found out";
+  EXPECT_EQ(g_refused.exchange(0), 1) << "the binding found out";
   pager::Pager pager(space, binding, std::make_unique<pager::LruPolicy>());
   constexpr std::uint64_t kBudget = 8 << 20;
   pager::Pager::Options options;
   options.budget = Bytes(kBudget);
-  pager.start(options, transfer::make_synchronous_queues(transfer::make_ram_tier()));
+  pager.start(options, transfer::make_threaded_queues(transfer::make_ram_tier()));
+  pager::Script script;
+  pager.follow(&script);
 
   // Blocks of many sizes in a budget that holds a third of them: most are put together from pieces, and moved again.
   const std::uint64_t seed = 20;
@@ -101,8 +104,14 @@ TEST(StableBinding, MovesMappingByMappingAsOldKernelsRequire) {
     }
     pager::Block& block = pager.create(Bytes(16384 + random() % (i % 9 == 0 ? 3 << 20 : 500'000)));
     owned.push_back({&block, static_cast<unsigned char>(i)});
+    // Transfer threads move pages too, and pass them on.
+    pager::Block &out = block, &in = *owned[random() % owned.size()].block;
+    script.at_end = {{pager::Kind::kPageOut, &out},
+                     {.kind = pager::Kind::kAwaitQueued, .block = &out, .number = out.number},
+                     {pager::Kind::kPageIn, &in}};
     pager::PinSet pins(pager, pager::Temporaries::kKeep);
     pins.see(block, pager::Access::kWrite);
+    pins.follow(base::name_hash("op"));
     pins.admit();
     std::memset(block.data, static_cast<int>(i & 0xFF), block.size.count());
     Owned& other = owned[random() % owned.size()];
@@ -114,7 +123,10 @@ TEST(StableBinding, MovesMappingByMappingAsOldKernelsRequire) {
   EXPECT_GT(g_moves, 1000);
   EXPECT_EQ(g_refused, 0);
   EXPECT_LE(pager.statistics().peak_bytes, kBudget);
+  EXPECT_GT(pager.statistics().handling_beside_seconds, 0.0);
+  pager.follow(nullptr);
   for (const Owned& one : owned) pager.destroy(*one.block);
+  pager.stop();
 }
 
 }  // namespace

@@ -56,12 +56,14 @@ class StableBindingTest : public testing::Test {
   }
   void page_out(Block& block) {
     binding_.begin_page_out(block);
-    relocate(binding_.begin_unbind(block));
+    const pager::Relocation away = binding_.begin_unbind(block);
+    relocate(away);
+    if (away.to != nullptr) binding_.discard(block, away.there());
     block.word = pager::kAbsent;
   }
   /// Fills what is staged with `mark`.
   void page_in(Block& block, char mark, Access access) {
-    const std::vector<Piece> pieces = binding_.stage(block, {}, kUnlimited);
+    const std::vector<Piece> pieces = binding_.stage(block, {.bytes = block.charged}, kUnlimited);
     for (const Piece& piece : pieces) std::memset(piece.at, mark, piece.bytes.count());
     relocate(binding_.begin_bind(block, pieces, access));
     block.word = access == Access::kRead ? pager::kClean : 0;

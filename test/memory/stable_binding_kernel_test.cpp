@@ -54,7 +54,7 @@ class AcrossMappings : public StableBindingTest {
   }
   /// Pages in, with other bytes in each part; the number of system calls.
   std::uint64_t page_in_parts(Access access) {
-    const std::vector<Piece> pieces = binding_.stage(block_, {}, kUnlimited);
+    const std::vector<Piece> pieces = binding_.stage(block_, {.bytes = block_.charged}, kUnlimited);
     EXPECT_EQ(pieces.size(), 1u);
     EXPECT_EQ(pieces[0].bytes, block_.charged);
     for (std::size_t i = 0; i < kParts; ++i) std::memset(pieces[0].at + i * kPart, static_cast<int>(i + 1), kPart);
@@ -135,7 +135,7 @@ TEST_F(StableBindingTest, PagesThatTheMachineDoesNotPlaceAreGivenBack) {
   Block block;
   acquire(block, 64_KiB);
   page_out(block);
-  const std::vector<Piece> pieces = binding_.stage(block, {}, kUnlimited);
+  const std::vector<Piece> pieces = binding_.stage(block, {.bytes = block.charged}, kUnlimited);
   {
     const Hole hole(pieces[0].at);
     const pager::Relocation pages = binding_.begin_bind(block, pieces, Access::kRead);
@@ -161,7 +161,7 @@ TEST_F(StableBindingTest, ARefusalByTheMachineLeavesEverythingAsItWas) {
   {
     const DataLimit limit(4_MiB);
     EXPECT_THROW(binding_.acquire(fresh, {}, kUnlimited), IoError);
-    EXPECT_THROW(binding_.stage(absent, {}, kUnlimited), IoError);
+    EXPECT_THROW(binding_.stage(absent, {.bytes = absent.charged}, kUnlimited), IoError);
     EXPECT_THROW(binding_.acquire_slab_chunk({.bytes = 16_MiB}, kUnlimited), IoError);
   }
   EXPECT_EQ(resident(), 0_B);

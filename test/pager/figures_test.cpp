@@ -2,7 +2,7 @@
 #include <latch>
 #include <thread>
 
-#include "advancing_fixture.h"
+#include "executor_fixture.h"
 #include "pager_fixture.h"
 #include "tensorpager/base/errors.h"
 

@@ -1,13 +1,13 @@
 // A transfer that a plan asked for fails before anybody waits for it, and the tier is well again when somebody does:
 // nobody hears of it, as whoever needs the room or the bytes tries again.
-#include "advancing_fixture.h"
+#include "executor_fixture.h"
 
 namespace tensorpager::pager {
 namespace {
 
 using namespace base;
 
-class LateFailureTest : public AdvancingTest {
+class LateFailureTest : public ExecutorTest {
  protected:
   /// It is under way until it is no longer held, and will fail.
   void begin_failing_page_out(Block& block) {

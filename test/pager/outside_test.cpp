@@ -1,12 +1,12 @@
 // Access outside ops, which plans know nothing of.
-#include "advancing_fixture.h"
+#include "executor_fixture.h"
 
 namespace tensorpager::pager {
 namespace {
 
 using namespace base;
 
-using OutsideTest = AdvancingTest;
+using OutsideTest = ExecutorTest;
 
 /// Reads of each what an access outside ops finds, one after the other.
 void read_in_turn(std::span<Block* const> blocks, int times) {

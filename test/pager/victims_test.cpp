@@ -1,12 +1,12 @@
 // Which block is evicted while a plan is active: the one with the farthest next use, not the least recently used.
-#include "advancing_fixture.h"
+#include "executor_fixture.h"
 
 namespace tensorpager::pager {
 namespace {
 
 using namespace base;
 
-class VictimsTest : public AdvancingTest {
+class VictimsTest : public ExecutorTest {
  protected:
   void start_with_room_for(std::uint64_t blocks) {
     start(room_for(blocks));

@@ -20,7 +20,6 @@ class ForwardingQueues : public Queues {
   bool is_done(Ticket ticket) override { return queues_->is_done(ticket); }
   bool cancel(Ticket ticket) noexcept override { return queues_->cancel(ticket); }
   bool may_fail_late() const override { return queues_->may_fail_late(); }
-  void set_observer(const std::function<void()>& observer) override { queues_->set_observer(observer); }
   void before_fork() override { queues_->before_fork(); }
   void after_fork(bool in_child) override { queues_->after_fork(in_child); }
   base::Bytes reserved() const override { return queues_->reserved(); }

@@ -30,12 +30,7 @@ class QueuesContract : public testing::TestWithParam<QueuesCase> {
  protected:
   static constexpr Bytes kSize{std::uint64_t{64} << 10};
 
-  void SetUp() override {
-    queues_->set_observer([caller = std::this_thread::get_id()] {
-      EXPECT_NE(std::this_thread::get_id(), caller) << "called on the thread of a caller";
-    });
-    queues_->wait(queues_->submit(PageOut{.from = from_.bytes(), .slot = stored_}));
-  }
+  void SetUp() override { queues_->wait(queues_->submit(PageOut{.from = from_.bytes(), .slot = stored_})); }
   void TearDown() override {
     queues_->release(stored_);
     queues_->release(written_);

@@ -118,6 +118,46 @@ TEST(ThreadedQueues, ReadsNothingWhereThePageOutBeforeFailed) {
   queues->release(slot);
 }
 
+TEST(ThreadedQueues, ReadsNothingAfterAFailedPageOutThatWasWaitedForMeanwhile) {
+  std::atomic<bool> is_held{true};
+  const auto queues = queues_over([&](Way way, Bytes bytes) {
+    if (way == Way::kOut) throw IoError("pwrite", "the tier", bytes, ENOSPC);
+    while (is_held) std::this_thread::yield();
+  });
+  PageBuffer from(4_KiB, 1);
+  PageBuffer to(4_KiB, 2), other(4_KiB, 3);
+  const Slot slot = queues->reserve(4_KiB);
+  const Ticket first = queues->submit(PageIn{.slot = slot, .to = {other.bytes()}});  // the next waits for it
+  const Ticket out = queues->submit(PageOut{.from = from.bytes(), .slot = slot});
+  const Ticket in = queues->submit(PageIn{.after = out, .slot = slot, .to = {to.bytes()}});
+  EXPECT_THROW(queues->wait(out), IoError);
+  is_held = false;
+  queues->wait(first);
+  EXPECT_THROW(queues->wait(in), IoError);
+  EXPECT_TRUE(to.holds(2));
+  const Ticket later = queues->submit(PageIn{.after = out, .slot = slot, .to = {to.bytes()}});
+  EXPECT_NO_THROW(queues->wait(later)) << "the failure was known when it was submitted";
+  queues->release(slot);
+}
+
+TEST(ThreadedQueues, ReadsNothingAfterAFailedPageOutBeforeTheOneThatItWaitsFor) {
+  std::atomic<int> written{0};
+  const auto queues = queues_over([&](Way way, Bytes bytes) {
+    if (way == Way::kOut && ++written == 1) throw IoError("pwrite", "the tier", bytes, ENOSPC);
+  });
+  PageBuffer from(4_KiB, 1);
+  PageBuffer to(4_KiB, 2);
+  const Slot slot = queues->reserve(4_KiB);
+  const Ticket failed = queues->submit(PageOut{.from = from.bytes(), .slot = slot});
+  const Ticket out = queues->submit(PageOut{.from = from.bytes(), .slot = slot});
+  queues->wait(out);
+  const Ticket in = queues->submit(PageIn{.after = out, .slot = slot, .to = {to.bytes()}});
+  EXPECT_THROW(queues->wait(in), IoError);
+  EXPECT_THROW(queues->wait(failed), IoError);
+  EXPECT_TRUE(to.holds(2));
+  queues->release(slot);
+}
+
 TEST(ThreadedQueues, CancelsWhatHasNotBegun) {
   std::atomic<bool> go{false};
   std::atomic<int> calls{0};

@@ -1,6 +1,6 @@
-// The account of charged bytes. What is charged: resident blocks, slab chunks, and pooled pages; never more than the
-// budget, but for access outside an op while all is pinned, which is counted. Not thread-safe: the pager's lock covers
-// it.
+// The account of charged bytes. What is charged: resident blocks, slab chunks, pooled pages, and pages that are passed
+// on before they are copied to the tier; never more than the budget, but for access outside an op while all is pinned,
+// which is counted. Not thread-safe: the pager's lock covers it.
 #pragma once
 
 #include <algorithm>
@@ -14,19 +14,24 @@ class Ledger {
   explicit Ledger(base::Bytes budget) : budget_(budget) {}
 
   base::Bytes budget() const { return budget_; }
-  base::Bytes resident() const { return resident_; }  // blocks in memory, and slab chunks
-  base::Bytes slabs() const { return slabs_; }        // the part of resident that is slab chunks
-  base::Bytes live() const { return live_; }          // resident and paged out: what the program holds
-  base::Bytes charged() const { return resident_ + pooled_; }
+  base::Bytes resident() const { return resident_; }    // blocks in memory, and slab chunks
+  base::Bytes slabs() const { return slabs_; }          // the part of resident that is slab chunks
+  base::Bytes live() const { return live_; }            // resident and paged out: what the program holds
+  base::Bytes passed_on() const { return passed_on_; }  // pages that only a page-in can take yet
+  base::Bytes charged() const { return resident_ + pooled_ + passed_on_; }
   base::Bytes peak() const { return peak_; }  // of charged
   base::Bytes need() const { return need_; }  // peak of live: the peak had nothing been evicted
   base::Bytes over() const { return over_; }  // the most by which charged exceeded the budget
 
-  bool fits(base::Bytes more) const { return resident_ + more <= budget_; }
+  /// Whether `more` fits that takes no pages that are passed on, or takes `of_passed_on` of them. The pool is trimmed
+  /// for it.
+  bool fits(base::Bytes more, base::Bytes of_passed_on = {}) const {
+    return resident_ + passed_on_ - of_passed_on + more <= budget_;
+  }
   /// What the pool may hold once `more` bytes are resident. Pooled pages also stay within a quarter of what the program
   /// ever needed, so that a large budget does not make the process keep what it once touched.
   base::Bytes pool_allowance(base::Bytes more) const {
-    const base::Bytes wanted = resident_ + more;
+    const base::Bytes wanted = resident_ + passed_on_ + more;
     const base::Bytes need = std::max(need_, live_ + more);
     const base::Bytes ceiling = std::min(budget_, need + base::Bytes(need.count() / 4) + kPoolFloor);
     return ceiling > wanted ? ceiling - wanted : base::Bytes(0);
@@ -38,6 +43,7 @@ class Ledger {
   void page_in(base::Bytes n) { resident_ += n, note_peak(); }
   void page_out(base::Bytes n) { resident_ -= n; }
   void set_pooled(base::Bytes n) { pooled_ = n, note_peak(); }
+  void set_passed_on(base::Bytes n) { passed_on_ = n, note_peak(); }
   /// Counts from now on.
   void set_budget(base::Bytes n) { budget_ = n, peak_ = charged(), need_ = live_, over_ = base::Bytes(0); }
   /// Keeps what was counted.
@@ -52,7 +58,7 @@ class Ledger {
     if (charged() > budget_) over_ = std::max(over_, charged() - budget_);
   }
 
-  base::Bytes budget_, resident_, slabs_, pooled_, live_, peak_, need_, over_;
+  base::Bytes budget_, resident_, slabs_, pooled_, passed_on_, live_, peak_, need_, over_;
 };
 
 }  // namespace tensorpager::arena

@@ -105,13 +105,14 @@ void StableBinding::remap(std::byte* from, Bytes size, std::byte* to, int protec
   protect(to, size, protection);
 }
 
-void StableBinding::move(std::byte* from, Bytes size, std::byte* to, int protection) {
-  if (moves_across_)
-    remap(from, size, to, protection);
-  else
-    seams_.for_each_part(from, size,
-                         [&](std::size_t offset, Bytes part) { remap(from + offset, part, to + offset, protection); });
-  make_inaccessible(from, size);
+std::vector<Piece> StableBinding::in_parts(std::span<const Piece> pieces) const {
+  if (moves_across_) return {pieces.begin(), pieces.end()};
+  std::vector<Piece> parts;
+  for (const Piece& piece : pieces)
+    seams_.for_each_part(piece.at, piece.bytes, [&](std::size_t offset, Bytes part) {
+      parts.push_back({piece.at + offset, part});
+    });
+  return parts;
 }
 
 void StableBinding::note_moved(const std::byte* from, Bytes size, const std::byte* to) {
@@ -122,12 +123,12 @@ void StableBinding::note_moved(const std::byte* from, Bytes size, const std::byt
   seams_.forget(from, size);
 }
 
-std::byte* StableBinding::assemble(std::span<const Piece> pieces, int protection, std::byte* to) {
-  for (const Piece& piece : pieces) {
-    move(piece.at, piece.bytes, to, protection);
-    to += piece.bytes.count();
+void StableBinding::assemble(std::span<const Piece> parts, int protection, std::byte* to) {
+  for (const auto& [at, bytes] : parts) {
+    remap(at, bytes, to, protection);
+    make_inaccessible(at, bytes);
+    to += bytes.count();
   }
-  return to;
 }
 
 std::byte* StableBinding::note_assembled(std::span<const Piece> pieces, std::byte* to) {
@@ -166,7 +167,7 @@ std::byte* StableBinding::acquire(Block& block, const arena::Place&, Bytes pool_
   // The block is where its pages are.
   if (pieces.size() == 1 && pieces[0].bytes == charged && is_well_aligned(pieces[0])) return pieces[0].at;
   at = space_.take(charged);
-  assemble(pieces, PROT_READ | PROT_WRITE, at);
+  assemble(in_parts(pieces), PROT_READ | PROT_WRITE, at);
   std::byte* const rest = note_assembled(pieces, at);
   if (rest == at + charged.count()) return at;
   try {
@@ -232,16 +233,16 @@ void StableBinding::begin_page_out(Block& block) { protect(block.data, block.cha
 pager::Relocation StableBinding::begin_unbind(Block& block) {
   const bool is_pooled = seams_.inside(block.data, block.charged) <= most_seams_;
   return {.way = Way::kOut,
-          .from = {{block.data, block.charged}},
+          .from = in_parts(std::vector<Piece>{{block.data, block.charged}}),
           .to = is_pooled ? space_.take(block.charged) : nullptr,
           .mover = this};
 }
 
 bool StableBinding::may_unbind() { return mappings_.has_room_for(mappings_per_move()); }
 
-std::vector<Piece> StableBinding::stage(Block& block, const arena::Place&, Bytes pool_allowance) {
-  std::vector<Piece> pieces = pool_.gather(block.charged);
-  Bytes missing = block.charged;
+std::vector<Piece> StableBinding::stage(Block& block, const arena::Place& place, Bytes pool_allowance) {
+  std::vector<Piece> pieces = pool_.gather(place.bytes);
+  Bytes missing = place.bytes;
   for (const Piece& piece : pieces) missing -= piece.bytes;
   trim_pool(pool_allowance);
   if (missing == Bytes(0)) return pieces;
@@ -255,7 +256,7 @@ std::vector<Piece> StableBinding::stage(Block& block, const arena::Place&, Bytes
 }
 
 pager::Relocation StableBinding::begin_bind(Block& block, std::vector<Piece> pieces, Access access) {
-  return {.way = Way::kIn, .from = std::move(pieces), .to = block.data, .access = access, .mover = this};
+  return {.way = Way::kIn, .from = in_parts(pieces), .to = block.data, .access = access, .mover = this};
 }
 
 void StableBinding::relocate(const pager::Relocation& relocation) {
@@ -273,14 +274,12 @@ void StableBinding::relocate(const pager::Relocation& relocation) {
 
 void StableBinding::end_relocation(const pager::Relocation& relocation) noexcept {
   const auto& [way, from, to, access, mover] = relocation;
-  if (way == Way::kIn) {
+  if (way == Way::kIn)
     note_assembled(from, to);
-  } else if (to == nullptr) {
-    seams_.forget(from.front().at, from.front().bytes);
-  } else {
-    note_moved(from.front().at, from.front().bytes, to);  // and the block keeps its address
-    pool_or_close(to, from.front().bytes);
-  }
+  else if (to == nullptr)
+    seams_.forget(from.front().at, relocation.bytes());
+  else
+    note_moved(from.front().at, relocation.bytes(), to);  // and the block keeps its address
 }
 
 void StableBinding::cancel_relocation(const pager::Relocation& relocation) noexcept {
@@ -295,7 +294,7 @@ void StableBinding::cancel_relocation(const pager::Relocation& relocation) noexc
 }
 
 void StableBinding::discard(Block&, std::span<const Piece> pieces) noexcept {
-  for (const Piece& piece : pieces) pool_.put(piece);
+  for (const Piece& piece : pieces) pool_or_close(piece.at, piece.bytes);
 }
 
 void StableBinding::make_writable(Block& block) { protect(block.data, block.charged, PROT_READ | PROT_WRITE); }

@@ -42,7 +42,6 @@ class StableBinding final : public pager::Binding, public pager::PageMover {
 
   bool may_unbind() override;
   void relocate(const pager::Relocation& relocation) override;
-  bool relocates_beside() const override { return moves_across_; }  // else it needs bookkeeping of seams
   void end_relocation(const pager::Relocation& relocation) noexcept override;
   void cancel_relocation(const pager::Relocation& relocation) noexcept override;
   void trim_pool(base::Bytes allowance) override;
@@ -53,15 +52,17 @@ class StableBinding final : public pager::Binding, public pager::PageMover {
   void protect(std::byte* at, base::Bytes size, int protection);
   void populate(std::byte* at, base::Bytes size);
   arena::Piece take_fresh(base::Bytes size);
-  /// Moves pages, whose protection is given; the place they leave becomes inaccessible. Without bookkeeping.
-  void move(std::byte* from, base::Bytes size, std::byte* to, int protection);
+  /// The same pages as parts that the kernel moves in one call.
+  std::vector<arena::Piece> in_parts(std::span<const arena::Piece> pieces) const;
   void note_moved(const std::byte* from, base::Bytes size, const std::byte* to);
-  /// Moves what the kernel moves in one call.
+  /// Moves one part. Without bookkeeping.
   void remap(std::byte* from, base::Bytes size, std::byte* to, int protection);
   /// Mappings that one block can add while it is moved out and in.
   std::uint64_t mappings_per_move() const { return most_seams_ + 10; }
-  /// Moves pieces side by side to `to`; returns where they end.
-  std::byte* assemble(std::span<const arena::Piece> pieces, int protection, std::byte* to);
+  /// Moves parts, whose protection is given, side by side to `to`; the places they leave become inaccessible. Without
+  /// bookkeeping.
+  void assemble(std::span<const arena::Piece> parts, int protection, std::byte* to);
+  /// Its bookkeeping; returns where they end.
   std::byte* note_assembled(std::span<const arena::Piece> pieces, std::byte* to);
   void pool_or_close(std::byte* at, base::Bytes size);
   void close(std::byte* at, base::Bytes size);

@@ -37,16 +37,17 @@ class Binding {
 
   /// Makes the bytes read-only for everybody, so that they can be copied; `make_writable` undoes it.
   virtual void begin_page_out(Block& block) = 0;
-  /// Returns the relocation that moves the pages into the pool and makes the address inaccessible; an empty one if the
-  /// place is free already.
+  /// Returns the relocation that moves the pages away and makes the address inaccessible; an empty one if the place is
+  /// free already.
   virtual Relocation begin_unbind(Block& block) = 0;
 
-  /// Returns populated pages to read a block's bytes into, in the block's order; at the place, if the binding has
-  /// places. Pass them to `begin_bind` or `discard`.
+  /// Returns populated pages to read a block's bytes into, in the block's order: at the place, if the binding has
+  /// places, else of its size. Pass them to `begin_bind` or `discard`.
   virtual std::vector<arena::Piece> stage(Block& block, const arena::Place& place, base::Bytes pool_allowance) = 0;
   /// Returns the relocation that puts the staged pages in place, each at once. With kRead they are read-only, so that
   /// the first write is detected.
   virtual Relocation begin_bind(Block& block, std::vector<arena::Piece> pieces, Access access) = 0;
+  /// The staged pages go to the pool, if there is one, or to the machine.
   virtual void discard(Block& block, std::span<const arena::Piece> pieces) noexcept = 0;
   /// The block stops being clean, or its page-out is cancelled.
   virtual void make_writable(Block& block) = 0;

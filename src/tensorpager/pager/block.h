@@ -24,6 +24,7 @@ struct Relocating;
 enum class Residence : std::uint8_t {
   kResident,  // in memory; it can be pinned
   kLeaving,   // its page-out is submitted
+  kPassedOn,  // it is leaving, and page-ins behind its page-out get its pages
   kBelow,     // its bytes are in the tier only
   kArriving,  // its page-in is submitted
   kOrphaned,  // no storage's block: a place that is in use until its bytes are copied
@@ -32,7 +33,8 @@ enum class Residence : std::uint8_t {
 
 /// Whether its bytes count against the budget.
 constexpr bool is_charged(Residence residence) {
-  return residence != Residence::kBelow && residence != Residence::kDead;
+  return residence == Residence::kResident || residence == Residence::kLeaving || residence == Residence::kArriving ||
+         residence == Residence::kOrphaned;
 }
 
 /// Bits of the state word.
@@ -65,7 +67,8 @@ struct Block {
 
   std::uint64_t state() const { return word.load(std::memory_order_acquire); }
   bool is_absent() const { return (state() & kAbsent) != 0; }
-  bool is_leaving() const { return residence == Residence::kLeaving; }
+  bool is_leaving() const { return residence == Residence::kLeaving || is_passed_on(); }
+  bool is_passed_on() const { return residence == Residence::kPassedOn; }
   bool is_arriving() const { return residence == Residence::kArriving; }
   bool is_charged() const { return pager::is_charged(residence); }
   bool is_clean() const { return (state() & kClean) != 0; }

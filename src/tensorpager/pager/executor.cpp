@@ -74,7 +74,8 @@ Executor::Difference Executor::sum_difference() const noexcept {
   }
   // Each counts once, however often it is awaited there: it may have come back since, and be leaving once more.
   for (const Block* leaving : transfers_.leaving())
-    if (!leaving->is_awaited && is_awaited_in_queue(leaving->number)) sum.less += leaving->charged;
+    if (leaving->is_charged() && !leaving->is_awaited && is_awaited_in_queue(leaving->number))
+      sum.less += leaving->charged;
   return sum;
 }
 
@@ -157,32 +158,24 @@ void Executor::execute_all() noexcept {
   }
 }
 
-void Executor::finish_copied_page_outs() noexcept {
-  while (!transfers_.leaving().empty() && transfers_.is_copied(*transfers_.leaving().front())) {
-    Block& block = *transfers_.leaving().front();
-    try {
-      transfers_.finish_page_out(block);
-      note_left_early(block);
-    } catch (const std::exception&) {
-      ++counts_.failed_actions;  // the block is as it was
-    }
-  }
-}
-
 void Executor::queue(const Action& action) {
   page_ins_.push_back(action);
   ++edits_;
 }
 
 void Executor::submit_page_ins(std::size_t must) {
+  transfers_.finish_passed_on();
   for (; !page_ins_.empty(); page_ins_.pop_front(), ++edits_, must -= must > 0 ? 1 : 0) {
     const Action& action = page_ins_.front();
     try {
       if (action.kind == Action::Kind::kAwaitQueued) {
         Block* leaving = transfers_.find_leaving(action.number);
         if (leaving == nullptr) continue;
+        if (leaving->is_passed_on()) continue;
         if (transfers_.passes_places_on())
           transfers_.pass_place_on(*leaving);
+        else if (transfers_.can_pass_pages_on(*leaving) && !transfers_.is_copied(*leaving))
+          transfers_.pass_pages_on(*leaving);
         else if (must > 0 || transfers_.is_copied(*leaving))
           transfers_.finish_page_out(*leaving);
         else
@@ -190,12 +183,14 @@ void Executor::submit_page_ins(std::size_t must) {
         continue;
       }
       Block& block = *action.block;
+      if (block.is_passed_on()) return;  // its copy is not done
       if (block.is_leaving()) take_back_or_leave(block);
       if (block.is_charged()) continue;
-      if (!table_.ledger().fits(block.charged)) return;
+      if (!transfers_.has_room_for_page_in(block.charged)) return;
       const auto place = find_free_place({.bytes = block.charged, .at = action.offset});
       if (!place) return;
-      transfers_.begin_page_in(block, *place, action.may_be_dirty ? Access::kWrite : Access::kRead);
+      transfers_.begin_page_in(block, *place, action.may_be_dirty ? Access::kWrite : Access::kRead,
+                               PagesFrom::kPassedOn);
     } catch (const std::exception&) {
       ++counts_.failed_actions;
     }

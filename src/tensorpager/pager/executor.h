@@ -41,11 +41,9 @@ class Executor {
   bool begin_outside();
   void end_op() noexcept;
 
-  /// Finishes the page-outs whose copies are done. The plan counts them until it awaits them.
-  void finish_copied_page_outs() noexcept;
-  /// Submits queued page-ins in order, as far as the page-outs that they wait for are done and there is room; the rest
-  /// at the next op. Compute waits for the first `must`: if blocks have places, a block that the op uses before it has
-  /// left is not where others expect it.
+  /// Submits queued page-ins in order, as far as the page-outs that they wait for are done or pass their pages on, and
+  /// there is room; the rest at the next op. Compute waits for the first `must`: if blocks have places, a block that
+  /// the op uses before it has left is not where others expect it.
   void submit_page_ins(std::size_t must = 0);
   /// Removes the block's page-ins that are not submitted yet. Returns whether there were any.
   bool forget_page_ins(const Block& block) noexcept;

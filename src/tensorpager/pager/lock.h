@@ -14,15 +14,9 @@ class Pager::Lock {
     t_state.in_pager = true;
     pager.notify_of_end();
   }
-  /// For a caller that holds the mutex.
-  Lock(Pager& pager, std::adopt_lock_t) : pager_(pager) {
-    t_state.in_pager = true;
-    pager.notify_of_end();
-  }
   ~Lock() {
     t_state.in_pager = false;
     pager_.mutex_.unlock();
-    if (pager_.is_advance_due_.exchange(false)) pager_.advance();
   }
   Lock(const Lock&) = delete;
   Lock& operator=(const Lock&) = delete;

@@ -1,8 +1,8 @@
-// Pages single blocks in. A page-in reads into staged pages, or into a place. A binding that can move pages beside ops
-// has the transfer thread put them under the block once all is read; else that is done when an op needs the block. All
-// with the lock held.
+// Pages single blocks in. A page-in reads into staged pages, or into a place. The transfer thread puts staged pages
+// under the block once all is read. All with the lock held.
 #include <algorithm>
 #include <exception>
+#include <iterator>
 #include <memory>
 #include <thread>
 #include <utility>
@@ -12,15 +12,15 @@
 
 namespace tensorpager::pager {
 
-void Transfers::begin_page_in(Block& block, const Place& place, Access access) {
+void Transfers::begin_page_in(Block& block, const Place& place, Access access, PagesFrom pages) {
   if (block.is_leaving()) finish_page_out(block);
-  const base::Stopwatch watch(handling_of(counts_.page_in_handling_seconds));
-  Arrival arrival{.block = &block,
-                  .pieces = binding_.stage(block, place, table_.ledger().pool_allowance(block.charged)),
-                  .access = access};
-  transfer::PageIn in{.after = std::max(newest_copy_from(place), block.copy), .slot = block.slot, .to = {}};
+  const base::Stopwatch watch(counts_.page_in_handling_seconds);
+  Arrival arrival = stage(block, place, pages);
+  arrival.access = access;
+  arrival.after = std::max({arrival.after, newest_copy_from(place), block.copy});
+  transfer::PageIn in{.after = arrival.after, .slot = block.slot, .to = {}};
   for (const arena::Piece& piece : arrival.pieces) in.to.emplace_back(piece.at, piece.bytes.count());
-  if (relocates_beside()) {
+  if (mover_ != nullptr) {
     arrival.placing = std::make_shared<Relocating>(binding_.begin_bind(block, arrival.pieces, access));
     in.then = job_of(arrival.placing);
   }
@@ -35,6 +35,23 @@ void Transfers::begin_page_in(Block& block, const Place& place, Access access) {
   settle_pool();
   table_.change(block, Residence::kArriving);
   arriving_.push_back(std::move(arrival));
+}
+
+Arrival Transfers::stage(Block& block, const Place& place, PagesFrom pages) {
+  PassedOnPages::Taken taken = passed_on_pages_.take(pages == PagesFrom::kPassedOn ? block.charged : base::Bytes(0));
+  settle_passed_on();
+  Arrival arrival{.block = &block, .pieces = std::move(taken.pieces), .after = taken.after};
+  if (taken.bytes == block.charged) return arrival;
+  Place rest = place;
+  rest.bytes -= taken.bytes;
+  try {
+    std::ranges::copy(binding_.stage(block, rest, table_.ledger().pool_allowance(block.charged)),
+                      std::back_inserter(arrival.pieces));
+  } catch (...) {
+    release_staging(arrival);
+    throw;
+  }
+  return arrival;
 }
 
 void Transfers::finish_page_in(Block& block, Access access) {
@@ -63,7 +80,7 @@ void Transfers::cancel_page_in(Block& block) noexcept {
 
 /// Throws IoError if the machine refused.
 void Transfers::place(Arrival& arrival) {
-  const base::Stopwatch watch(handling_of(counts_.page_in_handling_seconds));
+  const base::Stopwatch watch(counts_.page_in_handling_seconds);
   arrival.placing = std::make_shared<Relocating>(binding_.begin_bind(*arrival.block, arrival.pieces, arrival.access));
   relocate(*arrival.placing);
   if (arrival.placing->error) std::rethrow_exception(arrival.placing->error);
@@ -73,7 +90,8 @@ void Transfers::place(Arrival& arrival) {
 void Transfers::complete(const Arrival& arrival) noexcept {
   Block& block = *arrival.block;
   if (arrival.placing->is_beside) counts_.handling_beside_seconds += arrival.placing->seconds;
-  const base::Stopwatch watch(handling_of(counts_.page_in_handling_seconds));
+  const base::Stopwatch watch(counts_.page_in_handling_seconds);
+  forget_copied(arrival.after);
   arrival.placing->pages.end();
   settle_pool();
   const bool is_clean = arrival.access == Access::kRead;
@@ -86,10 +104,16 @@ void Transfers::complete(const Arrival& arrival) noexcept {
 
 /// Nobody reads into the pages, and they are not under the block.
 void Transfers::release_staging(const Arrival& arrival) noexcept {
-  if (arrival.placing && arrival.placing->error)
+  if (arrival.placing && arrival.placing->error) {
     arrival.placing->pages.cancel();
-  else
+  } else if (mover_ == nullptr) {
     binding_.discard(*arrival.block, arrival.pieces);
+  } else {
+    std::vector<arena::Piece> pieces = arrival.pieces;
+    std::erase_if(pieces, [&](const arena::Piece& piece) { return passed_on_pages_.give_back(piece); });
+    binding_.discard(*arrival.block, pieces);
+    settle_passed_on();
+  }
   settle_pool();
 }
 

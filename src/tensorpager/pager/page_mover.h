@@ -14,12 +14,13 @@ class PageMover {
 
   /// Whether an unbind and a later bind would stay within the machine's limits.
   virtual bool may_unbind() = 0;
-  /// Whether any thread may relocate, without the lock and while others do.
-  virtual bool relocates_beside() const = 0;
   /// Makes the system calls of an unbind or a bind. Throws IoError if the machine refuses; then it must be cancelled.
+  /// Any thread may call it, without the lock and while others do.
   virtual void relocate(const Relocation& relocation) = 0;
+  /// The account of a relocation: what it moves is there, or will be when it is carried out. After an unbind the pages
+  /// are staged: pass them to `begin_bind` or `discard`.
   virtual void end_relocation(const Relocation& relocation) noexcept = 0;
-  /// Restores the state before it began, except that staged pages are gone.
+  /// Instead: restores the state before it began, except that staged pages are gone.
   virtual void cancel_relocation(const Relocation& relocation) noexcept = 0;
 
   /// Gives pooled pages back to the machine until the pool is within the allowance.

@@ -1,8 +1,9 @@
 // Pages single blocks out. A page-out begins with its submission, from which on no op can pin the block, and ends when
 // its copy is done, or when somebody needs the block after all. All with the lock held.
 //
-// A binding that can move pages beside ops has a transfer thread move them out of the block's address first and copy
-// them from there, so that no op makes system calls; else they are read-only where they are until they are copied.
+// If the binding moves pages, a transfer thread moves them out of the block's address first and copies them from there,
+// so that no op makes system calls; else they are read-only where they are until they are copied. Pages that are out of
+// the block's address can be passed on to page-ins at once.
 #include <algorithm>
 #include <exception>
 #include <span>
@@ -46,7 +47,7 @@ bool Transfers::begin_page_out(Block& block) {
 }
 
 void Transfers::submit_copy(Block& block) {
-  const base::Stopwatch watch(handling_of(counts_.page_out_handling_seconds));
+  const base::Stopwatch watch(counts_.page_out_handling_seconds);
   const std::shared_ptr<Relocating> pages = begin_relocation(block);
   try {
     block.slot = queues_->reserve(block.charged);
@@ -69,7 +70,7 @@ void Transfers::submit_copy(Block& block) {
 
 /// Returns null if the block's pages are copied where they are.
 std::shared_ptr<Relocating> Transfers::begin_relocation(Block& block) {
-  if (!relocates_beside()) return nullptr;
+  if (mover_ == nullptr) return nullptr;
   auto pages = std::make_shared<Relocating>(binding_.begin_unbind(block));
   if (pages->pages.to != nullptr) return pages;
   pages->pages.cancel();  // they would be gone before they are copied
@@ -79,8 +80,11 @@ std::shared_ptr<Relocating> Transfers::begin_relocation(Block& block) {
 /// Undoes what the submission of a copy did to the block's pages, wherever they are by now. Nobody copies them.
 void Transfers::make_accessible(Block& block, const Relocating* pages) noexcept {
   if (pages == nullptr) return binding_.make_writable(block);
-  if (pages->is_moved()) binding_.begin_bind(block, pages->pages.there(), Access::kWrite).carry_out();
-  pages->pages.cancel();
+  if (!pages->is_moved()) return pages->pages.cancel();
+  pages->pages.end();
+  const Relocation back = binding_.begin_bind(block, pages->pages.there(), Access::kWrite);
+  back.carry_out();
+  back.end();
 }
 
 std::function<void()> Transfers::job_of(const std::shared_ptr<Relocating>& pages) {
@@ -106,7 +110,7 @@ void Transfers::finish_page_out(Block& block) {
   if (block.residence == Residence::kOrphaned) return finish_orphan(block);
   const bool is_copied = block.copying;
   await_copy_of(block);
-  const base::Stopwatch watch(handling_of(counts_.page_out_handling_seconds));
+  const base::Stopwatch watch(counts_.page_out_handling_seconds);
   if (!is_copied) ++counts_.clean_drops;
   put_below(block);
 }
@@ -115,7 +119,12 @@ void Transfers::finish_page_out(Block& block) {
 void Transfers::put_below(Block& block) {
   if (const std::shared_ptr<Relocating> pages = std::exchange(block.relocated, nullptr)) {
     if (pages->is_beside) counts_.handling_beside_seconds += pages->seconds;
-    pages->pages.end();
+    if (block.is_passed_on()) {
+      binding_.discard(block, passed_on_pages_.remove(block));
+      settle_passed_on();
+    } else {
+      end_unbind(block, pages->pages);
+    }
   } else {
     unbind(block);
   }
@@ -129,12 +138,13 @@ void Transfers::await_copy_of(Block& block) {
   if (!block.copying) return;
   const base::Stopwatch watch(counts_.page_out_stall_seconds);
   try {
-    queues_->wait(std::exchange(block.copy, {}));
+    queues_->wait(block.copy);
   } catch (...) {
     restore(block);
     throw;
   }
   block.copying = false;
+  block.copy = {};
   count_page_out(block);
 }
 
@@ -148,7 +158,51 @@ void Transfers::unbind(Block& block) {
     restore(block);
     throw;
   }
+  end_unbind(block, pages);
+}
+
+/// The pages go to the pool if there is one.
+void Transfers::end_unbind(Block& block, const Relocation& pages) noexcept {
   pages.end();
+  if (pages.to != nullptr) binding_.discard(block, pages.there());
+}
+
+void Transfers::pass_pages_on(Block& block) {
+  block.relocated->pages.end();
+  passed_on_pages_.add(block, block.relocated->pages.to);
+  leaving_bytes_ -= block.charged;
+  table_.change(block, Residence::kPassedOn);
+  settle_passed_on();
+}
+
+void Transfers::finish_passed_on() noexcept {
+  while (!passed_on_pages_.empty() && is_copied(passed_on_pages_.oldest())) {
+    try {
+      finish_page_out(passed_on_pages_.oldest());
+    } catch (const std::exception&) {
+      ++counts_.failed_actions;
+    }
+  }
+}
+
+/// Finishes the page-outs of passed on blocks up to this copy, which are done: a page-in behind them is. The addresses
+/// of pages that it took are free from here on.
+void Transfers::forget_copied(transfer::Ticket up_to) {
+  while (!passed_on_pages_.empty() && passed_on_pages_.oldest().copy <= up_to)
+    finish_page_out(passed_on_pages_.oldest());
+}
+
+/// After its copy failed: the pages that were passed on are the block's again, with its bytes, as nothing that is
+/// queued behind a failed copy is read. Who has taken some of them is among those.
+void Transfers::reclaim_pages(Block& block) noexcept {
+  const std::shared_ptr<Relocating> pages = std::exchange(block.relocated, nullptr);
+  for (std::size_t i = arriving_.size(); i-- > 0;)
+    if (arriving_[i].after >= block.copy) cancel_page_in(*arriving_[i].block);
+  passed_on_pages_.remove(block);
+  settle_passed_on();
+  const Relocation back = binding_.begin_bind(block, pages->pages.there(), Access::kWrite);
+  if (pages->is_moved()) back.carry_out();
+  back.end();
 }
 
 void Transfers::take_back(Block& block) noexcept {
@@ -163,6 +217,14 @@ void Transfers::take_back(Block& block) noexcept {
 
 void Transfers::cancel_page_out(Block& block) noexcept {
   if (block.residence == Residence::kOrphaned) return finish_orphan(block);
+  if (block.is_passed_on()) {
+    try {
+      return finish_page_out(block);
+    } catch (const std::exception&) {
+      ++counts_.failed_actions;
+    }
+    return;
+  }
   if (block.copying && !queues_->cancel(std::exchange(block.copy, {}))) count_page_out(block);
   restore(block);
 }
@@ -177,15 +239,19 @@ void Transfers::restore(Block& block) noexcept {
   const bool is_dirty = std::exchange(block.copying, false);
   if (is_dirty) {
     release_slot(block);
-    make_accessible(block, std::exchange(block.relocated, nullptr).get());
+    if (block.is_passed_on())
+      reclaim_pages(block);
+    else
+      make_accessible(block, std::exchange(block.relocated, nullptr).get());
   }
+  block.copy = {};
   ++block.mended;
   table_.change(block, Residence::kResident, is_dirty ? 0 : kClean);
 }
 
 void Transfers::make_writable(Block& block) {
   if (!block.is_clean()) return;
-  const base::Stopwatch watch(handling_of(counts_.page_in_handling_seconds));
+  const base::Stopwatch watch(counts_.page_in_handling_seconds);
   binding_.make_writable(block);
   ++block.mended;
   release_slot(block);
@@ -203,7 +269,7 @@ void Transfers::count_page_out(const Block& block) {
 
 void Transfers::remove_leaving(Block& block) noexcept {
   leaving_.erase(std::find(leaving_.begin(), leaving_.end(), &block));
-  leaving_bytes_ -= block.charged;
+  if (!block.is_passed_on()) leaving_bytes_ -= block.charged;
 }
 
 Block* Transfers::find_leaving(std::uint64_t number) const {

@@ -31,13 +31,6 @@ void Pager::start(const Options& options, std::unique_ptr<transfer::Queues> queu
   const Lock lock(*this);
   TENSORPAGER_CHECK(table_.absent().empty());
   transfers_.use(std::move(queues));
-  // If blocks have places, one that left early would leave its place to others than the plan's; and storages are
-  // notified of it on the threads that use them.
-  if (!is_placed_)
-    transfers_.queues()->set_observer([this] {
-      t_state.is_transferring = true;
-      advance();
-    });
   counts_ = Statistics();
   paging_nanoseconds_ = 0;
   table_.set_budget(options.budget);
@@ -240,7 +233,6 @@ void Pager::after_fork(bool in_child) {
     executor_.follow(nullptr);
     is_followed_ = false;
     ended_ = nullptr;
-    is_advance_due_ = false;
     task_ = nullptr;
     t_state.recorded_op = 0;
   } else {

@@ -237,7 +237,6 @@ class Pager {
   bool gather(PinSet& pins, base::Bytes wanted);
   /// The place for a block that is paged in.
   Wanted place_for(const Block& block, base::Bytes keep_whole = {}) const;
-  void advance() noexcept;
   bool is_paging_timed() const { return sink() != nullptr || is_followed(); }
   double paging_seconds() const;
   void forget(Block& block) noexcept;
@@ -286,7 +285,6 @@ class Pager {
   std::atomic<bool> is_followed_{false};
   std::atomic<const ThreadState*> ended_{nullptr};   // the thread of an op of whose end no source was notified yet
   std::atomic<std::int64_t> paging_nanoseconds_{0};  // of the session
-  std::atomic<bool> is_advance_due_{false};          // a transfer thread did not get the lock
 };
 
 }  // namespace tensorpager::pager

@@ -20,10 +20,10 @@ struct Relocation {
   enum class Way : std::uint8_t { kOut, kIn };
 
   Way way;
-  std::vector<arena::Piece> from = {};
-  std::byte* to = nullptr;         // where they lie side by side afterwards; null: they go back to the machine
-  Access access = Access::kWrite;  // on the way in
-  PageMover* mover = nullptr;      // null if it is empty
+  std::vector<arena::Piece> from = {};  // of a block on the way out they lie side by side
+  std::byte* to = nullptr;              // where they lie side by side afterwards; null: they go back to the machine
+  Access access = Access::kWrite;       // on the way in
+  PageMover* mover = nullptr;           // null if it is empty
 
   base::Bytes bytes() const {
     base::Bytes sum;

@@ -56,7 +56,9 @@ void Pager::make_room(Bytes bytes) {
   try {
     while (!ledger_.fits(bytes)) {
       submit_room(bytes);
-      if (!ledger_.fits(bytes)) transfers_.finish_page_out(*transfers_.leaving().front());
+      if (ledger_.fits(bytes)) return;
+      const bool is_passed_on = ledger_.resident() + bytes <= ledger_.budget();
+      transfers_.finish_page_out(is_passed_on ? transfers_.passed_on_pages().oldest() : *transfers_.leaving().front());
     }
   } catch (...) {
     transfers_.cancel_page_outs();
@@ -129,10 +131,11 @@ void Pager::admit_misses(PinSet& pins) {
     TENSORPAGER_CHECK(pin_if_ready(block, access));
     pins.pins_.push_back(&block);
   };
+  for (auto miss = misses.begin(); miss != end; ++miss)
+    if (miss->block != nullptr && miss->block->is_leaving()) transfers_.take_back(*miss->block);
   Bytes absent;
   for (auto miss = misses.begin(); miss != end; ++miss) {
     if (miss->block == nullptr) continue;  // pinned by an attempt that was refused later on
-    if (miss->block->is_leaving()) transfers_.take_back(*miss->block);
     if (miss->block->is_absent()) {
       if (!miss->block->is_arriving()) absent += miss->block->charged;
       continue;

@@ -15,6 +15,9 @@ constexpr Transition kTransitions[] = {
     {R::kResident, R::kLeaving, "a page-out is submitted, or a clean block is dropped"},
     {R::kLeaving, R::kBelow, "its page-out is finished, or its place is passed on before the copy is done"},
     {R::kLeaving, R::kResident, "the page-out is cancelled, as somebody needs the block, or it failed"},
+    {R::kLeaving, R::kPassedOn, "page-ins that are queued behind the page-out get its pages"},
+    {R::kPassedOn, R::kBelow, "its page-out is finished"},
+    {R::kPassedOn, R::kResident, "its page-out failed; the page-ins behind it are cancelled"},
     {R::kBelow, R::kArriving, "a page-in is submitted"},
     {R::kArriving, R::kResident, "the page-in is finished"},
     {R::kArriving, R::kBelow, "the page-in is cancelled, or it failed"},
@@ -26,7 +29,7 @@ constexpr Transition kTransitions[] = {
 constexpr std::size_t index(Residence residence) { return static_cast<std::size_t>(residence); }
 
 bool is_absent(Residence residence) {
-  return residence == R::kLeaving || residence == R::kBelow || residence == R::kArriving;
+  return residence == R::kLeaving || residence == R::kPassedOn || residence == R::kBelow || residence == R::kArriving;
 }
 
 }  // namespace
@@ -50,6 +53,8 @@ std::string_view to_string(Residence residence) {
       return "resident";
     case R::kLeaving:
       return "leaving";
+    case R::kPassedOn:
+      return "passed on";
     case R::kBelow:
       return "below";
     case R::kArriving:

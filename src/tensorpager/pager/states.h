@@ -56,6 +56,7 @@ class BlockTable {
   const arena::Ledger& ledger() const { return ledger_; }
   void add_slab_chunk(base::Bytes size) { ledger_.born_in_slab(size); }
   void set_pooled(base::Bytes pooled) { ledger_.set_pooled(pooled); }
+  void set_passed_on(base::Bytes passed_on) { ledger_.set_passed_on(passed_on); }
   void set_budget(base::Bytes budget) { ledger_.set_budget(budget); }
   void lift_budget() { ledger_.lift_budget(); }
 

@@ -22,7 +22,6 @@ struct ThreadState {
   std::uint32_t same_faults = 0;   // faults in a row at that address that were not served
   bool entered = false;            // was asked what kind of thread it is
   bool keeps_allocations = false;  // R4: a collective's own thread; what it allocates is never evicted
-  bool is_transferring = false;    // a transfer thread, which does what ops need not wait for
   bool in_pager = false;           // holds the pager's lock: a fault now is a real one
 };
 

@@ -15,6 +15,7 @@
 #include "tensorpager/base/bytes.h"
 #include "tensorpager/pager/binding.h"
 #include "tensorpager/pager/block.h"
+#include "tensorpager/pager/passed_on_pages.h"
 #include "tensorpager/pager/passed_on_places.h"
 #include "tensorpager/pager/placed_binding.h"
 #include "tensorpager/pager/relocation.h"
@@ -30,9 +31,16 @@ struct Arrival {
   Block* block = nullptr;
   std::vector<arena::Piece> pieces;
   Access access = Access::kRead;             // with which it is put in place; kWrite: writes are not detected
+  transfer::Ticket after = {};               // the newest copy that it is queued behind
   transfer::Ticket ticket = {};              // of the read, and of the placing if that is a job too
   std::shared_ptr<Relocating> placing = {};  // of the pages under the block
   bool is_needed = false;                    // by the op that is being admitted
+};
+
+/// The pages of a page-in, if the binding moves pages.
+enum class PagesFrom : std::uint8_t {
+  kPool,      // they are there; for who needs the block now
+  kPassedOn,  // as far as there are some, those that were passed on, behind whose copies it is queued
 };
 
 class Transfers {
@@ -57,7 +65,7 @@ class Transfers {
   /// or out of memory already; true, doing nothing, if it is leaving. If it throws all is as before.
   bool begin_page_out(Block& block);
   /// Waits for the copy. Afterwards the block is below. Throws IoError if it could not be copied or unbound: then it is
-  /// resident.
+  /// resident, and the page-ins behind it are cancelled.
   void finish_page_out(Block& block);
   /// Both. Returns false if the block cannot leave.
   bool page_out(Block& block) {
@@ -66,16 +74,32 @@ class Transfers {
     return true;
   }
   /// Ends the page-out of a block that is needed: it is resident again, clean if it was copied already and is still in
-  /// its place.
+  /// its place; or below, if its pages were passed on.
   void take_back(Block& block) noexcept;
+  /// The same, but that it is dirty if it has any bytes of its own. One whose pages were passed on is finished instead.
   void cancel_page_out(Block& block) noexcept;
   void cancel_page_outs() noexcept;
   /// Page-outs in flight, orphans too, oldest first.
   const std::deque<Block*>& leaving() const { return leaving_; }
+  /// Of those that are charged.
   base::Bytes leaving_bytes() const { return leaving_bytes_; }
   /// The oldest of the block with this number; null if there is none.
   Block* find_leaving(std::uint64_t number) const;
   bool is_copied(const Block& leaving) const { return queues_->is_done(leaving.copy); }
+
+  // --- pages that are passed on before they are copied
+  /// Whether page-ins can have the block's pages before they are copied.
+  bool can_pass_pages_on(const Block& leaving) const { return leaving.copying && leaving.relocated != nullptr; }
+  /// Passes a leaving block's pages on to the page-ins that begin from now on; they are queued behind its copy.
+  void pass_pages_on(Block& block);
+  /// Whether a page-in that takes what was passed on fits into the budget.
+  bool has_room_for_page_in(base::Bytes bytes) const {
+    return table_.ledger().fits(bytes, passed_on_pages_.takeable(bytes));
+  }
+  const PassedOnPages& passed_on_pages() const { return passed_on_pages_; }
+  /// Finishes the page-outs of passed on blocks that are copied: what nobody has taken goes to the pool. If one failed
+  /// its block is resident again, and the page-ins behind it are cancelled.
+  void finish_passed_on() noexcept;
 
   // --- places that are passed on before their bytes are copied
   bool passes_places_on() const { return passes_places_on_; }
@@ -93,7 +117,7 @@ class Transfers {
   // --- in
   /// To a place that is free, if blocks have places; else the caller has made room. If it throws all is as before, but
   /// that a block that was leaving is below.
-  void begin_page_in(Block& block, const Place& place, Access access);
+  void begin_page_in(Block& block, const Place& place, Access access, PagesFrom pages = PagesFrom::kPool);
   /// Throws IoError if the block could not be read or put in place: then it is below.
   void finish_page_in(Block& block, Access access);
   /// The block is below, or resident if it is being put in place already.
@@ -115,10 +139,11 @@ class Transfers {
   bool is_claimed(const Block& block) const { return holders_ == nullptr || holders_->has(block); }
 
  private:
-  bool relocates_beside() const { return mover_ != nullptr && mover_->relocates_beside(); }
   void submit_copy(Block& block);
   std::shared_ptr<Relocating> begin_relocation(Block& block);
   void make_accessible(Block& block, const Relocating* pages) noexcept;
+  void reclaim_pages(Block& block) noexcept;
+  void end_unbind(Block& block, const Relocation& pages) noexcept;
   void await_copy_of(Block& block);
   void put_below(Block& block);
   void unbind(Block& block);
@@ -131,12 +156,13 @@ class Transfers {
   void relocate(Relocating& pages) noexcept;
   /// The same as part of a transfer.
   std::function<void()> job_of(const std::shared_ptr<Relocating>& pages);
+  Arrival stage(Block& block, const Place& place, PagesFrom pages);
+  void forget_copied(transfer::Ticket up_to);
   void place(Arrival& arrival);
   void complete(const Arrival& arrival) noexcept;
   void release_staging(const Arrival& arrival) noexcept;
   Arrival take_arrival(Block& block);
-  /// Where the time of transfers on this thread is counted.
-  double& handling_of(double& ops) { return t_state.is_transferring ? counts_.handling_beside_seconds : ops; }
+  void settle_passed_on() { table_.set_passed_on(passed_on_pages_.bytes()); }
 
   BlockTable& table_;
   Binding& binding_;
@@ -149,6 +175,7 @@ class Transfers {
   std::deque<Block*> leaving_;
   base::Bytes leaving_bytes_;
   std::vector<Arrival> arriving_;
+  PassedOnPages passed_on_pages_;
   bool passes_places_on_ = false;  // of the session: binding and tier allow it
   PassedOnPlaces passed_on_;
 };

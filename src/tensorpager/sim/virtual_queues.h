@@ -28,7 +28,6 @@ class VirtualQueues final : public transfer::Queues {
   bool may_fail_late() const override { return false; }
   bool is_done(transfer::Ticket ticket) override { return end_of(ticket) <= clock_; }
   bool cancel(transfer::Ticket) noexcept override { return false; }  // it keeps its time on the link
-  void set_observer(const std::function<void()>&) override {}        // there are no transfer threads
   void before_fork() override {}                                     // no bytes are in flight
   void after_fork(bool) override {}
   base::Bytes reserved() const override { return reserved_; }

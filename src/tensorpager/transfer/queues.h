@@ -39,7 +39,9 @@ struct PageOut {
 
 /// A slot to memory.
 struct PageIn {
-  Ticket after = {};  // begun only when this page-out is done: of the same bytes, or from the memory that is read into
+  /// It begins only when this page-out, and so all before it, are done: of the same bytes, or from the memory that is
+  /// read into. If one of them has failed, and nobody had waited for that when this was submitted, nothing is read.
+  Ticket after = {};
   Slot slot;
   base::Bytes at = {};                   // in the slot
   std::vector<std::span<std::byte>> to;  // filled one after the other, each as Tier::read takes it
@@ -54,8 +56,8 @@ class Queues {
   virtual Slot reserve(base::Bytes bytes) = 0;
   virtual void release(const Slot& slot) noexcept = 0;
 
-  /// The submission or `wait` throws what `first`, the tier or `then` throws, and what the awaited page-out threw, as
-  /// then nothing is read. After a failed page-out the source bytes are valid, and the slot stays reserved.
+  /// The submission or `wait` throws what `first`, the tier or `then` throws, and what a page-out threw because of
+  /// which nothing is read. After a failed page-out the source bytes are valid, and the slot stays reserved.
   virtual Ticket submit(PageOut transfer) = 0;
   virtual Ticket submit(PageIn transfer) = 0;
 
@@ -69,10 +71,6 @@ class Queues {
   /// Whether a page-out may fail after its submission: `wait` throws then, and only the memory that it was copied from
   /// has the bytes. If not, that memory may be given to others, ordered behind the copy, as soon as it is submitted.
   virtual bool may_fail_late() const = 0;
-
-  /// Set before the first transfer: each transfer thread calls it after each transfer that it made. It must not wait
-  /// for a transfer that is not done. Transfers on the threads of the callers are not observed.
-  virtual void set_observer(const std::function<void()>& observer) = 0;
 
   /// Finishes the transfers in flight. Nothing is called between this and `after_fork`.
   virtual void before_fork() = 0;

@@ -31,8 +31,7 @@ class SynchronousQueues final : public Queues {
   bool is_done(Ticket) override { return true; }
   bool cancel(Ticket) noexcept override { return false; }
   bool may_fail_late() const override { return tier_->may_fail_late(); }
-  void set_observer(const std::function<void()>&) override {}  // there are no transfer threads
-  void before_fork() override {}                               // nothing is in flight
+  void before_fork() override {}  // nothing is in flight
   void after_fork(bool) override { tier_->after_fork(); }
   Bytes reserved() const override { return tier_->reserved(); }
   Rates rates() const override { return {}; }

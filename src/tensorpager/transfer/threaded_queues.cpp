@@ -65,6 +65,8 @@ Ticket ThreadedQueues::submit(Job job) {
   const Ticket ticket{job.ticket};
   {
     const std::lock_guard lock(shared_->mutex);
+    for (const auto& [failed, failure] : shared_->failures)
+      if (direction_of(failed) == kOut && failed <= job.after()) job.awaited_failure = failure;
     shared_->queue[direction].push_back(std::move(job));
   }
   ++submitted_[direction];
@@ -97,10 +99,6 @@ void ThreadedQueues::work(Shared& shared, std::size_t direction) {
         lock, [&] { return shared.may_begin(direction) || (shared.closing && shared.queue[direction].empty()); });
     if (shared.queue[direction].empty()) return;
     run_first(shared, direction, lock);
-    if (!observer_) continue;
-    lock.unlock();
-    observer_();
-    lock.lock();
   }
 }
 
@@ -108,13 +106,16 @@ bool ThreadedQueues::Shared::may_begin(std::size_t direction) const {
   return !queue[direction].empty() && !busy[direction] && done[kOut] >= queue[direction].front().after();
 }
 
+void ThreadedQueues::Shared::fail_those_after(std::uint64_t ticket, const std::exception_ptr& failure) {
+  for (Job& job : queue[kIn])
+    if (job.after() >= ticket) job.awaited_failure = failure;
+}
+
 /// The first of the queue, which may begin.
 void ThreadedQueues::run_first(Shared& shared, std::size_t direction, std::unique_lock<std::mutex>& lock) {
   const Job job = shared.queue[direction].front();
-  std::exception_ptr failure;
-  if (const auto awaited = shared.failures.find(job.after()); awaited != shared.failures.end()) {
-    failure = awaited->second;
-  } else if (!job.cancelled) {
+  std::exception_ptr failure = job.awaited_failure;
+  if (!failure && !job.cancelled) {
     shared.busy[direction] = true;
     lock.unlock();
     const Clock::time_point begin = Clock::now();
@@ -134,6 +135,7 @@ void ThreadedQueues::run_first(Shared& shared, std::size_t direction, std::uniqu
     const Clock::time_point end = shared.idle_from[direction] = Clock::now();
     shared.times[direction].add(bytes, std::chrono::duration<double>(end - std::min(from, begin)).count());
   }
+  if (failure && direction == kOut) shared.fail_those_after(job.ticket, failure);
   if (failure && !shared.queue[direction].front().cancelled) shared.failures.emplace(job.ticket, failure);
   shared.queue[direction].pop_front();
   shared.done[direction] = job.ticket;

@@ -37,7 +37,6 @@ class ThreadedQueues final : public Queues {
   bool may_fail_late() const override { return tier_->may_fail_late(); }
   bool is_done(Ticket ticket) override;
   bool cancel(Ticket ticket) noexcept override;
-  void set_observer(const std::function<void()>& observer) override { observer_ = observer; }
   void before_fork() override;
   void after_fork(bool in_child) override;
   base::Bytes reserved() const override { return tier_->reserved(); }
@@ -49,6 +48,7 @@ class ThreadedQueues final : public Queues {
     std::variant<PageOut, PageIn> transfer;
     std::uint64_t ticket = 0;
     bool cancelled = false;
+    std::exception_ptr awaited_failure = {};  // of a page-out because of which nothing is read
     std::chrono::steady_clock::time_point submitted = {};
 
     std::size_t direction() const { return transfer.index(); }
@@ -72,6 +72,8 @@ class ThreadedQueues final : public Queues {
     std::thread workers[2];
 
     bool may_begin(std::size_t direction) const;
+    /// Keeps the failure of a page-out from the page-ins that are submitted after it.
+    void fail_those_after(std::uint64_t ticket, const std::exception_ptr& failure);
   };
 
   Ticket submit(Job job);
@@ -83,7 +85,6 @@ class ThreadedQueues final : public Queues {
 
   std::unique_ptr<Tier> tier_;
   base::LinkRates link_;
-  std::function<void()> observer_;
   std::uint64_t submitted_[2] = {};  // tickets given out
   std::unique_ptr<Shared> shared_ = std::make_unique<Shared>();
 };
