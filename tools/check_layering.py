@@ -18,14 +18,15 @@ MAY_INCLUDE = {
     "plan": {"base", "trace", "machine"},
     "planning": {"base", "trace", "machine", "plan"},
     "arena": {"base"},
-    "transfer": {"base"},
-    "pager": {"base", "arena", "transfer"},
-    "follow": {"base", "trace", "machine", "plan", "arena", "transfer", "pager"},
+    "device": {"base"},
+    "transfer": {"base", "device"},
+    "pager": {"base", "arena", "device", "transfer"},
+    "follow": {"base", "trace", "machine", "plan", "arena", "device", "transfer", "pager"},
     "fake_cuda": {"base"},
     "emulation": {"base", "fake_cuda"},
     "dry": {"base", "fake_cuda"},
 }
-MAY_INCLUDE["sim"] = {"base", "trace", "machine", "plan", "arena", "transfer", "pager", "follow"}
+MAY_INCLUDE["sim"] = {"base", "trace", "machine", "plan", "arena", "device", "transfer", "pager", "follow"}
 MAY_INCLUDE["guide"] = MAY_INCLUDE["sim"] | {"planning"}
 MAY_INCLUDE["fit"] = MAY_INCLUDE["sim"] | {"planning", "sim"}
 MAY_INCLUDE["report"] = {"base", "trace", "machine", "plan"}
@@ -33,6 +34,7 @@ MAY_INCLUDE["memory"] = MAY_INCLUDE["intercept"] = MAY_INCLUDE["replay"] = {
     "base",
     "trace",
     "arena",
+    "device",
     "transfer",
     "pager",
 }

@@ -15,7 +15,7 @@ MUTATIONS = [
     # --- who leaves, and when page-ins begin
     Mutation(
         "victims-by-last-use-under-a-plan",
-        "pager/following.cpp",
+        "pager/room.cpp",
         "  if (executor_.source() == nullptr) return table_.choose_victim();",
         "  return table_.choose_victim();",
         "pager follow",
@@ -30,36 +30,36 @@ MUTATIONS = [
     Mutation(
         "await-of-a-copy-does-nothing",
         "pager/page_ins.cpp",
-        "  const base::Stopwatch watch(counts_.page_out_stall_seconds);\n  queues_->wait(copy);\n}",
+        "  const base::Stopwatch watch(counts_.page_out_stall_seconds);\n  queues_->host_wait(copies);\n}",
         "  const base::Stopwatch watch(counts_.page_out_stall_seconds);\n}",
         "memory sim",
     ),
     Mutation(
         "page-in-before-its-own-page-out",
         "pager/page_ins.cpp",
-        "std::max({arrival.after, newest_copy_from(place), block.copy});",
-        "std::max(arrival.after, newest_copy_from(place));",
+        "  arrival.after |= copies_from(place) | block.copy;",
+        "  arrival.after |= copies_from(place);",
         "memory sim",
     ),
     Mutation(
         "page-in-before-the-page-out-of-its-place",
         "pager/page_ins.cpp",
-        "std::max({arrival.after, newest_copy_from(place), block.copy});",
-        "std::max(arrival.after, block.copy);",
+        "  arrival.after |= copies_from(place) | block.copy;",
+        "  arrival.after |= block.copy;",
         "memory sim",
     ),
     Mutation(
         "page-in-before-the-page-outs-of-its-pages",
         "pager/page_ins.cpp",
-        "std::max({arrival.after, newest_copy_from(place), block.copy});",
-        "std::max(newest_copy_from(place), block.copy);",
+        "  arrival.after |= copies_from(place) | block.copy;",
+        "  arrival.after = copies_from(place) | block.copy;",
         "memory",
     ),
     Mutation(
         "page-in-behind-a-failed-page-out-reads",
         "transfer/threaded_queues.cpp",
-        "    if (job.after() >= ticket) job.awaited_failure = failure;\n",
-        "    if (job.after() == 1) job.awaited_failure = failure, static_cast<void>(ticket);\n",
+        "    if (job.after().covers(ticket)) job.awaited_failure = failure;\n",
+        "    if (job.after().is_empty()) job.awaited_failure = failure, static_cast<void>(ticket);\n",
         "transfer",
     ),
     Mutation(
@@ -79,7 +79,7 @@ MUTATIONS = [
     Mutation(
         "birth-before-the-page-out-of-its-place",
         "pager/pager.cpp",
-        "    transfers_.await_copy(transfers_.newest_copy_from(place));\n",
+        "    transfers_.await_copies(transfers_.copies_from(place));\n",
         "",
         "memory sim",
     ),
@@ -107,9 +107,9 @@ MUTATIONS = [
     # --- accounts, and what is restored
     Mutation(
         "evicts-where-it-fits-exactly",
-        "pager/residency.cpp",
-        "  while (ledger_.resident() + bytes > ledger_.budget() + transfers_.leaving_bytes()) {",
-        "  while (ledger_.resident() + bytes >= ledger_.budget() + transfers_.leaving_bytes()) {",
+        "pager/room.cpp",
+        "  while (ledger().resident() + bytes > ledger().budget() + transfers_.leaving_bytes()) {",
+        "  while (ledger().resident() + bytes >= ledger().budget() + transfers_.leaving_bytes()) {",
         "pager follow",
     ),
     Mutation(
@@ -135,7 +135,7 @@ MUTATIONS = [
     ),
     Mutation(
         "page-ins-of-an-op-are-not-held-for-it",
-        "pager/residency.cpp",
+        "pager/admission.cpp",
         "      transfers_.arriving().back().is_needed = true;\n",
         "",
         "pager follow memory",
@@ -179,7 +179,7 @@ MUTATIONS = [
     Mutation(
         "queued-page-in-does-not-wait-for-its-page-out",
         "transfer/threaded_queues.cpp",
-        " && !busy[direction] && done[kOut] >= queue[direction].front().after();",
+        " && !busy[direction] && is_done(queue[direction].front().after());",
         " && !busy[direction];",
         "transfer",
     ),
@@ -207,7 +207,7 @@ MUTATIONS = [
     ),
     Mutation(
         "no-room-kept-for-births",
-        "pager/residency.cpp",
+        "pager/pager.cpp",
         "  if (pins.end_ != OpEnd::kUnplanned && births_have_places()) return;",
         "  if (pins.end_ != OpEnd::kUnplanned || births_have_places() || true) return;",
         "memory",

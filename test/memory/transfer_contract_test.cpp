@@ -91,7 +91,7 @@ class CountingQueues final : public transfer::ForwardingQueues {
 
   using ForwardingQueues::submit;
   Ticket submit(transfer::PageIn transfer) override {
-    ordered_ += transfer.after.is_finished() ? 0 : 1;
+    ordered_ += transfer.after.is_empty() ? 0 : 1;
     return ForwardingQueues::submit(std::move(transfer));
   }
 

@@ -16,7 +16,7 @@ class PassedOnPagesTest : public testing::Test {
   Block& add(std::uint64_t at, Bytes charged) {
     Block& block = blocks_[added_++];
     block.charged = charged;
-    block.copy = {added_};
+    block.copy = {device::Queue::kPageOuts, added_};
     pages_.add(block, origin() + at * kHugePage.count());
     return block;
   }
@@ -36,7 +36,7 @@ TEST_F(PassedOnPagesTest, TakesTheOldestFirstAndWaitsForTheNewestThatItTakes) {
   EXPECT_EQ(taken.bytes, 96_KiB);
   ASSERT_EQ(taken.pieces.size(), 2u);
   EXPECT_EQ(taken.pieces[0].bytes, 64_KiB);
-  EXPECT_EQ(taken.after.number, 2u);
+  EXPECT_EQ(taken.after.up_to(device::Queue::kPageOuts), 2u);
   EXPECT_EQ(pages_.bytes(), 96_KiB);
 }
 
@@ -76,7 +76,7 @@ TEST_F(PassedOnPagesTest, TakesNoMoreThanAFewPieces) {
   const PassedOnPages::Taken taken = pages_.take(64_KiB);
   EXPECT_EQ(taken.pieces.size(), 8u);
   EXPECT_EQ(taken.bytes, 32_KiB);
-  EXPECT_EQ(taken.after.number, 8u);
+  EXPECT_EQ(taken.after.up_to(device::Queue::kPageOuts), 8u);
 }
 
 TEST_F(PassedOnPagesTest, HasBackWhatItsBlockHadWhileThatIsThere) {

@@ -21,39 +21,40 @@ class FailingWaits final : public ForwardingQueues {
 
   Ticket submit(PageOut transfer) override {
     ForwardingQueues::submit(std::move(transfer));
-    note(Direction::kOut);
-    return {newest_};
+    return note(Direction::kOut);
   }
   Ticket submit(PageIn transfer) override {
-    wait(std::exchange(transfer.after, {}));
-    if (!note(Direction::kIn)) transfer.then = {};
+    for (const auto& [failed, failure] : failures_)
+      if (transfer.after.covers(failed)) std::rethrow_exception(failure);
+    const Ticket ticket = note(Direction::kIn);
+    if (failures_.contains(ticket)) transfer.then = {};
     ForwardingQueues::submit(std::move(transfer));
-    return {newest_};
+    return ticket;
   }
   void wait(Ticket ticket) override {
-    if (const auto failure = failures_.extract(ticket.number)) std::rethrow_exception(failure.mapped());
+    if (const auto failure = failures_.extract(ticket)) std::rethrow_exception(failure.mapped());
   }
   bool cancel(Ticket ticket) noexcept override {
-    failures_.erase(ticket.number);
+    failures_.erase(ticket);
     return false;
   }
 
  private:
-  /// Returns whether the wait for the next transfer will succeed.
-  bool note(Direction direction) {
-    ++newest_;
+  /// The ticket of the next transfer.
+  Ticket note(Direction direction) {
+    const bool is_out = direction == Direction::kOut;
+    const Ticket ticket{is_out ? device::Queue::kPageOuts : device::Queue::kPageIns, ++newest_};
     try {
       at_wait_(direction);
-      return true;
     } catch (...) {
-      failures_[newest_] = std::current_exception();
-      return false;
+      failures_[ticket] = std::current_exception();
     }
+    return ticket;
   }
 
   std::function<void(Direction)> at_wait_;
   std::uint64_t newest_ = 0;  // ticket
-  std::map<std::uint64_t, std::exception_ptr> failures_;
+  std::map<Ticket, std::exception_ptr> failures_;
 };
 
 }  // namespace tensorpager::transfer

@@ -17,7 +17,9 @@ class ForwardingQueues : public Queues {
   Ticket submit(PageOut transfer) override { return queues_->submit(std::move(transfer)); }
   Ticket submit(PageIn transfer) override { return queues_->submit(std::move(transfer)); }
   void wait(Ticket ticket) override { queues_->wait(ticket); }
-  bool is_done(Ticket ticket) override { return queues_->is_done(ticket); }
+  Fence submitted() const override { return queues_->submitted(); }
+  bool is_done(const Fence& fence) override { return queues_->is_done(fence); }
+  void host_wait(const Fence& fence) noexcept override { queues_->host_wait(fence); }
   bool cancel(Ticket ticket) noexcept override { return queues_->cancel(ticket); }
   bool may_fail_late() const override { return queues_->may_fail_late(); }
   void before_fork() override { queues_->before_fork(); }

@@ -59,6 +59,27 @@ TEST_P(QueuesContract, ATicketThatIsFinishedAlreadyIsDoneAndNeedsNoWait) {
   queues_->wait({});
 }
 
+TEST_P(QueuesContract, TheHostWaitsForAllThatAFenceCovers) {
+  const Ticket out = page_out(), in = page_in();
+  const Fence all = queues_->submitted();
+  EXPECT_TRUE(all.covers(out));
+  EXPECT_TRUE(all.covers(in));
+  queues_->host_wait(Fence(out) | in);
+  EXPECT_TRUE(queues_->is_done(out));
+  EXPECT_TRUE(queues_->is_done(in));
+  EXPECT_TRUE(queues_->is_done(all));
+  for (const Ticket ticket : {out, in}) queues_->wait(ticket);
+}
+
+TEST_P(QueuesContract, AFenceIsNotDoneBeforeEitherOfItsQueues) {
+  const Ticket out = page_out(), in = page_in();
+  const Fence both = Fence(out) | in;
+  queues_->wait(out);
+  EXPECT_EQ(queues_->is_done(both), queues_->is_done(in));
+  queues_->wait(in);
+  EXPECT_TRUE(queues_->is_done(both));
+}
+
 TEST_P(QueuesContract, TransfersOfOneDirectionAreDoneInTheOrderOfTheirSubmission) {
   for (const bool out : {true, false}) {
     std::vector<Ticket> tickets;

@@ -118,6 +118,17 @@ TEST(ThreadedQueues, ReadsNothingWhereThePageOutBeforeFailed) {
   queues->release(slot);
 }
 
+TEST(ThreadedQueues, AFenceTellsOrderAndNoFailure) {
+  const auto queues = queues_over([](Way, Bytes bytes) { throw IoError("pwrite", "the tier", bytes, ENOSPC); });
+  PageBuffer from(4_KiB, 1);
+  const Slot slot = queues->reserve(4_KiB);
+  const Ticket out = queues->submit(PageOut{.from = from.bytes(), .slot = slot});
+  queues->host_wait(out);
+  EXPECT_TRUE(queues->is_done(out));
+  EXPECT_THROW(queues->wait(out), IoError);
+  queues->release(slot);
+}
+
 TEST(ThreadedQueues, ReadsNothingAfterAFailedPageOutThatWasWaitedForMeanwhile) {
   std::atomic<bool> is_held{true};
   const auto queues = queues_over([&](Way way, Bytes bytes) {

@@ -115,7 +115,7 @@ void Executor::execute(const Action& action) {
       if (Block* leaving = transfers_.find_leaving(action.number); leaving != nullptr && !leaving->is_awaited)
         transfers_.finish_page_out(*leaving);
       else if (leaving == nullptr)
-        transfers_.await_copy(transfers_.passed_on().newest_copy_of(action.number));
+        transfers_.await_copies(transfers_.passed_on().copies_of(action.number));
       return;
     case Action::Kind::kPageIn:
       if (is_queued(block)) return;
@@ -227,7 +227,7 @@ bool Executor::move(Block& block, std::uint64_t offset) {
   const auto to = places.find(PlannedPlace{offset, block.charged});
   if (!to || *to == places.place_of(block)) return true;
   if (!places.can_move(block, *to)) return false;
-  transfers_.await_copy(transfers_.newest_copy_from(*to));
+  transfers_.await_copies(transfers_.copies_from(*to));
   placed_->move(block, *to);
   return true;
 }

@@ -48,39 +48,4 @@ bool Pager::births_have_places() {
                              [&](const PlannedPlace& place) { return placed_->places().to_clear(place).has_value(); });
 }
 
-Wanted Pager::place_for(const Block& block, base::Bytes keep_whole) const {
-  return {.bytes = block.charged,
-          .keep_whole = keep_whole,
-          .at = is_placed_ && executor_.source() != nullptr ? executor_.source()->place_of(block) : std::nullopt};
-}
-
-namespace {
-
-/// An unplanned block is assumed as far from its next use as from its last. A block accessed since the last op is in
-/// use outside ops, which plans know nothing of.
-std::uint64_t distance_of(const ActionSource& source, const Block& block, std::uint64_t now) {
-  const std::uint64_t last_use = block.last_use.load(std::memory_order_relaxed);
-  if (last_use >= now) return 0;
-  return source.next_use(block).value_or(now - last_use);
-}
-
-}  // namespace
-
-/// The evictable block whose next use, if a plan knows it, is farthest; null if nothing can leave.
-Block* Pager::choose_victim() {
-  if (executor_.source() == nullptr) return table_.choose_victim();
-  const std::uint64_t now = clock_.load(std::memory_order_relaxed);
-  Block* farthest = nullptr;
-  std::uint64_t farthest_distance = 0;
-  for (std::size_t i = 0; i < table_.residents(); ++i) {
-    Block& block = table_.resident(i);
-    if (block.is_pinned()) continue;
-    const std::uint64_t distance = distance_of(*executor_.source(), block, now);
-    if (farthest != nullptr && distance <= farthest_distance) continue;
-    farthest = &block;
-    farthest_distance = distance;
-  }
-  return farthest;
-}
-
 }  // namespace tensorpager::pager

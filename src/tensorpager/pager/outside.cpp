@@ -32,7 +32,8 @@ bool Pager::serve_fault(const void* address, FaultKind kind) noexcept {
     }
     if (block->is_absent()) {
       ++counts_.faults;
-      with_fresh_transfers([&] { bring_in_anyway(*block, kind == FaultKind::kRead ? Access::kRead : Access::kWrite); });
+      transfers_.with_fresh(
+          [&] { room_.bring_in_anyway(*block, kind == FaultKind::kRead ? Access::kRead : Access::kWrite); });
       note_curve();
       return true;
     }
@@ -53,18 +54,6 @@ bool Pager::serve_fault(const void* address, FaultKind kind) noexcept {
   return t_state.same_faults < kHopeless;
 }
 
-/// A fault cannot be refused: if no room can be made the budget is exceeded, which the ledger counts.
-void Pager::bring_in_anyway(Block& block, Access access) {
-  Place place{.bytes = block.charged};
-  try {
-    if (!block.is_arriving()) with_fresh_transfers([&] { place = make_place(place_for(block)); });
-  } catch (const std::exception&) {
-    ++counts_.faults_over_budget;
-  }
-  if (!block.is_arriving()) transfers_.begin_page_in(block, place, access);
-  transfers_.finish_page_in(block, access);
-}
-
 Block* Pager::pin_export_once(const void* address) {
   const Lock lock(*this);
   Block* block = locate(address);
@@ -80,7 +69,7 @@ void Pager::pin_export_once(Block& block) {
 void Pager::export_locked(Block& block) {
   if (block.is_leaving()) transfers_.take_back(block);
   if (block.is_absent()) {
-    bring_in(block, Access::kWrite);
+    room_.bring_in(block, Access::kWrite);
   } else if (block.is_clean()) {
     transfers_.make_writable(block);
   }

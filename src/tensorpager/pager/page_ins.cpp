@@ -4,7 +4,6 @@
 #include <exception>
 #include <iterator>
 #include <memory>
-#include <thread>
 #include <utility>
 
 #include "tensorpager/base/clock.h"
@@ -17,7 +16,7 @@ void Transfers::begin_page_in(Block& block, const Place& place, Access access, P
   const base::Stopwatch watch(counts_.page_in_handling_seconds);
   Arrival arrival = stage(block, place, pages);
   arrival.access = access;
-  arrival.after = std::max({arrival.after, newest_copy_from(place), block.copy});
+  arrival.after |= copies_from(place) | block.copy;
   transfer::PageIn in{.after = arrival.after, .slot = block.slot, .to = {}};
   for (const arena::Piece& piece : arrival.pieces) in.to.emplace_back(piece.at, piece.bytes.count());
   if (mover_ != nullptr) {
@@ -118,23 +117,22 @@ void Transfers::release_staging(const Arrival& arrival) noexcept {
 }
 
 void Transfers::await_relocations() {
-  const auto await = [&](transfer::Ticket ticket) {
-    while (!queues_->is_done(ticket)) std::this_thread::yield();
-  };
+  transfer::Fence moves;
   for (const Block* block : leaving_)
-    if (block->relocated) await(block->copy);
+    if (block->relocated) moves |= block->copy;
   for (const Arrival& arrival : arriving_)
-    if (arrival.placing) await(arrival.ticket);
+    if (arrival.placing) moves |= arrival.ticket;
+  if (queues_ != nullptr) queues_->host_wait(moves);
 }
 
-void Transfers::await_copy(transfer::Ticket copy) {
-  if (copy.is_finished()) return;
+void Transfers::await_copies(const transfer::Fence& copies) noexcept {
+  if (copies.is_empty()) return;
   const base::Stopwatch watch(counts_.page_out_stall_seconds);
-  queues_->wait(copy);
+  queues_->host_wait(copies);
 }
 
-transfer::Ticket Transfers::newest_copy_from(const Place& place) const {
-  return passes_places_on_ ? passed_on_.newest_copy_from(place) : transfer::Ticket();
+transfer::Fence Transfers::copies_from(const Place& place) const {
+  return passes_places_on_ ? passed_on_.copies_from(place) : transfer::Fence();
 }
 
 Arrival Transfers::take_arrival(Block& block) {

@@ -167,44 +167,6 @@ void Transfers::end_unbind(Block& block, const Relocation& pages) noexcept {
   if (pages.to != nullptr) binding_.discard(block, pages.there());
 }
 
-void Transfers::pass_pages_on(Block& block) {
-  block.relocated->pages.end();
-  passed_on_pages_.add(block, block.relocated->pages.to);
-  leaving_bytes_ -= block.charged;
-  table_.change(block, Residence::kPassedOn);
-  settle_passed_on();
-}
-
-void Transfers::finish_passed_on() noexcept {
-  while (!passed_on_pages_.empty() && is_copied(passed_on_pages_.oldest())) {
-    try {
-      finish_page_out(passed_on_pages_.oldest());
-    } catch (const std::exception&) {
-      ++counts_.failed_actions;
-    }
-  }
-}
-
-/// Finishes the page-outs of passed on blocks up to this copy, which are done: a page-in behind them is. The addresses
-/// of pages that it took are free from here on.
-void Transfers::forget_copied(transfer::Ticket up_to) {
-  while (!passed_on_pages_.empty() && passed_on_pages_.oldest().copy <= up_to)
-    finish_page_out(passed_on_pages_.oldest());
-}
-
-/// After its copy failed: the pages that were passed on are the block's again, with its bytes, as nothing that is
-/// queued behind a failed copy is read. Who has taken some of them is among those.
-void Transfers::reclaim_pages(Block& block) noexcept {
-  const std::shared_ptr<Relocating> pages = std::exchange(block.relocated, nullptr);
-  for (std::size_t i = arriving_.size(); i-- > 0;)
-    if (arriving_[i].after >= block.copy) cancel_page_in(*arriving_[i].block);
-  passed_on_pages_.remove(block);
-  settle_passed_on();
-  const Relocation back = binding_.begin_bind(block, pages->pages.there(), Access::kWrite);
-  if (pages->is_moved()) back.carry_out();
-  back.end();
-}
-
 void Transfers::take_back(Block& block) noexcept {
   if (block.relocated || !block.copying || !queues_->is_done(block.copy)) return cancel_page_out(block);
   try {
@@ -275,50 +237,6 @@ void Transfers::remove_leaving(Block& block) noexcept {
 Block* Transfers::find_leaving(std::uint64_t number) const {
   const auto found = std::ranges::find(leaving_, number, &Block::number);
   return found == leaving_.end() ? nullptr : *found;
-}
-
-void Transfers::pass_place_on(Block& block) {
-  if (!block.copying) return finish_page_out(block);
-  passed_on_.remove_copied(*queues_);
-  passed_on_.add(block.number, placed_->places().place_of(block), block.copy);
-  count_page_out(block);
-  if (block.residence == Residence::kOrphaned) return release_orphan(block);
-  put_below(block);
-}
-
-Block& Transfers::orphan_place(Block& block) {
-  auto orphan = std::make_unique<Block>();
-  orphan->size = block.size;
-  orphan->charged = block.charged;
-  orphan->number = block.number;
-  orphan->copy = block.copy;
-  orphan->copying = true;
-  placed_->leave_place_to(*orphan, block);
-  *std::find(leaving_.begin(), leaving_.end(), &block) = orphan.get();
-  table_.change(block, Residence::kBelow);
-  table_.add_orphan(*orphan);
-  return *orphan.release();
-}
-
-/// Frees the place once its copy is done.
-void Transfers::finish_orphan(Block& orphan) noexcept {
-  try {
-    const base::Stopwatch watch(counts_.page_out_stall_seconds);
-    queues_->wait(orphan.copy);
-    count_page_out(orphan);
-  } catch (const std::exception&) {
-    ++counts_.failed_actions;  // nobody needs the bytes
-  }
-  release_orphan(orphan);
-}
-
-void Transfers::release_orphan(Block& orphan) noexcept {
-  remove_leaving(orphan);
-  release_slot(orphan);
-  binding_.release(orphan);
-  table_.change(orphan, Residence::kDead);
-  settle_pool();
-  delete &orphan;
 }
 
 }  // namespace tensorpager::pager

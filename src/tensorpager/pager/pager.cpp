@@ -46,19 +46,18 @@ void Pager::start(const Options& options, std::unique_ptr<transfer::Queues> queu
   first_op_ = clock_;
   floor_ = 0;
   curve_ = options.curve ? std::make_optional<Curve>() : std::nullopt;
-  fuzz_ = options.fuzz ? std::make_optional<std::mt19937_64>(*options.fuzz) : std::nullopt;
-  fuzz_evictions_ = options.fuzz_evictions;
+  fuzzer_ = options.fuzz ? std::make_optional<Fuzzer>(*options.fuzz, options.fuzz_evictions) : std::nullopt;
   witness_ops_ = options.witness_ops;
+  boundary_work_.set_work_at_each_op(fuzzer_ || witness_ops_ != 0);
   binding_.poison(options.fuzz.has_value());
-  note_boundary_work();
 }
 
 void Pager::stop() {
   const Lock lock(*this);
-  fuzz_.reset();
+  fuzzer_.reset();
   witness_ops_ = 0;
-  task_ = nullptr;
-  note_boundary_work();
+  boundary_work_.set_work_at_each_op(false);
+  boundary_work_.set_task(nullptr, 0);
   binding_.poison(false);
   page_all_in();
 }
@@ -77,9 +76,9 @@ void Pager::set_sink(base::EventSink* sink) {
 
 /// For blocks that are held from an earlier session.
 void Pager::fit_into_budget() {
-  if (!is_placed_) return make_room(Bytes(0));
+  if (!is_placed_) return room_.make(Bytes(0));
   for (Block* block : placed_->places().set_limit(ledger_.budget()))
-    if (!transfers_.page_out(*block)) throw base::OverBudget(block->charged, pinned_now(), ledger_.budget());
+    if (!transfers_.page_out(*block)) throw base::OverBudget(block->charged, room_.pinned(), ledger_.budget());
 }
 
 void Pager::page_all_in() {
@@ -87,7 +86,7 @@ void Pager::page_all_in() {
   transfers_.cancel_page_outs();
   table_.lift_budget();
   if (is_placed_) placed_->places().set_limit(base::kUnlimited);
-  while (!table_.absent().empty()) bring_in(*table_.absent().back(), Access::kWrite);
+  while (!table_.absent().empty()) room_.bring_in(*table_.absent().back(), Access::kWrite);
   for (std::size_t i = 0; i < table_.residents(); ++i) transfers_.make_writable(table_.resident(i));
 }
 
@@ -111,8 +110,8 @@ Block& Pager::create_once(Bytes size) {
                                   ? executor_.source()->place_of_birth(block->size, block->charged)
                                   : std::nullopt};
     Place place;
-    with_fresh_transfers([&] { place = make_place(wanted); });
-    transfers_.await_copy(transfers_.newest_copy_from(place));
+    transfers_.with_fresh([&] { place = room_.make_place(wanted); });
+    transfers_.await_copies(transfers_.copies_from(place));
     block->number = ++births_;
     block->data = binding_.acquire(*block, place, ledger_.pool_allowance(block->charged));
     transfers_.settle_pool();
@@ -185,8 +184,8 @@ void Pager::forget(Block& block) noexcept {
 std::byte* Pager::acquire_slab_chunk_once(Bytes size) {
   const Lock lock(*this);
   Place place;
-  with_fresh_transfers([&] { place = make_place({.bytes = size, .is_slab = true}); });
-  transfers_.await_copy(transfers_.newest_copy_from(place));
+  transfers_.with_fresh([&] { place = room_.make_place({.bytes = size, .is_slab = true}); });
+  transfers_.await_copies(transfers_.copies_from(place));
   std::byte* chunk = binding_.acquire_slab_chunk(place, ledger_.pool_allowance(size));
   transfers_.settle_pool();
   table_.add_slab_chunk(size);
@@ -194,6 +193,55 @@ std::byte* Pager::acquire_slab_chunk_once(Bytes size) {
   note_curve();
   if (base::EventSink* const sink = this->sink()) sink->slab_grew(ledger_.slabs());
   return chunk;
+}
+
+void Pager::admit(PinSet& pins) {
+  // Whatever is thrown, the misses are cleared.
+  struct Clear {
+    decltype(pins.misses_)& list;
+    ~Clear() { list.clear(); }
+  } const clear{pins.misses_};
+  const PagingTime paging(is_paging_timed(), &paging_nanoseconds_);
+  with_relief([&] { admit_once(pins); });
+}
+
+void Pager::admit_once(PinSet& pins) {
+  const Lock lock(*this);
+  admission_.admit(pins);
+  note_curve();
+}
+
+void Pager::keep_room(PinSet& pins) {
+  const Lock lock(*this);
+  std::vector<Block*> blocks(pins.pins_.begin(), pins.pins_.end());
+  std::sort(blocks.begin(), blocks.end());
+  blocks.erase(std::unique(blocks.begin(), blocks.end()), blocks.end());
+  for (const Block* block : blocks) pins.arguments_ += block->charged;
+  pins.created_before_ = t_state.created;
+  if (pins.end_ != OpEnd::kUnplanned && births_have_places()) return;
+  admission_.keep_room(pins, pins.expected_room());
+}
+
+std::optional<base::OverBudget> Pager::shortage_for(Bytes bytes) {
+  const Lock lock(*this);
+  const Bytes pinned = room_.pinned();
+  if (pinned + bytes <= ledger_.budget()) return std::nullopt;
+  return base::OverBudget(bytes, pinned, ledger_.budget());
+}
+
+void Pager::page_out_all() {
+  const Lock lock(*this);
+  executor_.forget_page_ins();
+  while (!transfers_.arriving().empty()) transfers_.cancel_page_in(*transfers_.arriving().back().block);
+  std::vector<Block*> resident;
+  for (std::size_t i = 0; i < table_.residents(); ++i) resident.push_back(&table_.resident(i));
+  try {
+    for (Block* block : resident) transfers_.begin_page_out(*block);
+    while (!transfers_.leaving().empty()) transfers_.finish_page_out(*transfers_.leaving().front());
+  } catch (...) {
+    transfers_.cancel_page_outs();
+    throw;
+  }
 }
 
 void Pager::claim(Block& block, void* holder) {
@@ -233,7 +281,7 @@ void Pager::after_fork(bool in_child) {
     executor_.follow(nullptr);
     is_followed_ = false;
     ended_ = nullptr;
-    task_ = nullptr;
+    boundary_work_.set_task(nullptr, 0);
     t_state.recorded_op = 0;
   } else {
     mutex_.unlock();

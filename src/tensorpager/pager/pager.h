@@ -13,7 +13,6 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <random>
 #include <span>
 #include <type_traits>
 #include <unordered_map>
@@ -25,12 +24,16 @@
 #include "tensorpager/base/errors.h"
 #include "tensorpager/base/event_sink.h"
 #include "tensorpager/pager/action_source.h"
+#include "tensorpager/pager/admission.h"
 #include "tensorpager/pager/binding.h"
 #include "tensorpager/pager/block.h"
+#include "tensorpager/pager/boundary_work.h"
 #include "tensorpager/pager/costs.h"
 #include "tensorpager/pager/curve.h"
 #include "tensorpager/pager/eviction_policy.h"
 #include "tensorpager/pager/executor.h"
+#include "tensorpager/pager/fuzzer.h"
+#include "tensorpager/pager/room.h"
 #include "tensorpager/pager/states.h"
 #include "tensorpager/pager/statistics.h"
 #include "tensorpager/pager/thread_state.h"
@@ -96,7 +99,7 @@ class Pager {
   /// Counts an op; the fuzzer evicts here.
   void at_op_boundary() {
     const std::uint64_t now = clock_.fetch_add(1, std::memory_order_relaxed) + 1;
-    if (now >= boundary_work_at_.load(std::memory_order_relaxed)) [[unlikely]]
+    if (boundary_work_.is_due(now)) [[unlikely]]
       do_boundary_work(now);
   }
   bool pin_if_ready(Block& block, Access access) {
@@ -181,8 +184,6 @@ class Pager {
   void after_fork(bool in_child);
 
  private:
-  static constexpr std::uint64_t kNever = ~std::uint64_t{0};
-
   class Lock;
 
   template <typename Attempt>
@@ -197,51 +198,20 @@ class Pager {
       floor_.store(floor, std::memory_order_relaxed);  // a refused request does not count
     }
   }
-  /// Transfers in flight may have failed long ago, which says nothing about the tier now: tries once more after an
-  /// error, with transfers of its own.
-  template <typename Attempt>
-  void with_fresh_transfers(Attempt&& attempt) {
-    if (!transfers_.any()) return attempt();
-    try {
-      return attempt();
-    } catch (const base::IoError&) {
-      ++counts_.failed_actions;
-    }
-    transfers_.cancel_page_outs();
-    attempt();
-  }
   Block& create_once(base::Bytes size);
   std::byte* acquire_slab_chunk_once(base::Bytes size);
   void admit_once(PinSet& pins);
-  void admit_misses(PinSet& pins);
   Block* pin_export_once(const void* address);
   void pin_export_once(Block& block);
   Block* locate(const void* address) const;
   void fit_into_budget();
   void export_locked(Block& block);
-  void submit_room(base::Bytes bytes);
-  void make_room(base::Bytes bytes);
-  Place make_place(const Wanted& wanted);
-  bool end_a_transfer();
-  bool cancel_unneeded_page_in();
-  /// Whether the op under way uses the block, or it was used since the last op.
-  bool is_in_use(const Block& block) const {
-    return block.last_use.load(std::memory_order_relaxed) >= clock_.load(std::memory_order_relaxed);
-  }
-  base::Bytes pinned_now() const;
-  void bring_in(Block& block, Access access);
-  void bring_in_anyway(Block& block, Access access);
   void page_all_in();
-  Block* choose_victim();
   bool births_have_places();
-  bool gather(PinSet& pins, base::Bytes wanted);
-  /// The place for a block that is paged in.
-  Wanted place_for(const Block& block, base::Bytes keep_whole = {}) const;
   bool is_paging_timed() const { return sink() != nullptr || is_followed(); }
   double paging_seconds() const;
   void forget(Block& block) noexcept;
   void do_boundary_work(std::uint64_t now);
-  void note_boundary_work();
   void run_task(std::uint64_t now);
   void count_followed(Statistics& counts) const;
   void notify_of_end() noexcept {
@@ -250,8 +220,6 @@ class Pager {
     if (executor_.source() != nullptr && thread == follower_) executor_.end_op();
   }
   bool is_told_to_source() const { return executor_.source() != nullptr && follower_ == &t_state; }
-  void leave_transfers_under_way();
-  Block& any_resident();
   void note_unevictable();
   void note_curve();
 
@@ -267,20 +235,19 @@ class Pager {
   Statistics counts_;
   Transfers transfers_{table_, binding_, counts_, clock_};
   Executor executor_{table_, transfers_, binding_, counts_, clock_};
+  std::atomic<std::uint64_t> floor_{0};  // bytes
+  Room room_{table_, binding_, transfers_, executor_, counts_, clock_, floor_};
+  Admission admission_{*this, binding_, transfers_, room_};
   const ThreadState* follower_ = nullptr;  // the thread whose ops are reported to the action source
   std::optional<Curve> curve_;
-  std::optional<std::mt19937_64> fuzz_;
-  std::uint64_t fuzz_evictions_ = 0;
+  BoundaryWork boundary_work_;
+  std::optional<Fuzzer> fuzzer_;
   std::uint64_t witness_ops_ = 0;
-  std::function<void()> task_;  // for a boundary
-  std::uint64_t task_at_ = 0;   // op index
   std::uint64_t export_bytes_ = 0;
   std::uint64_t births_ = 0;                   // blocks ever made
   std::uint64_t first_op_ = 0;                 // the clock at the start of this session
-  std::atomic<std::uint64_t> floor_{0};        // bytes
   std::atomic<std::uint64_t> unevictable_{0};  // bytes in slabs and exports
   std::atomic<std::uint64_t> records_{0};
-  std::atomic<std::uint64_t> boundary_work_at_{kNever};  // op index
   std::atomic<base::EventSink*> sink_{nullptr};
   std::atomic<bool> is_followed_{false};
   std::atomic<const ThreadState*> ended_{nullptr};   // the thread of an op of whose end no source was notified yet

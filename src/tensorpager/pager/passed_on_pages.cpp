@@ -56,7 +56,7 @@ PassedOnPages::Taken PassedOnPages::find(Bytes bytes) const {
         taken.pieces.push_back(part);
         taken.bytes += part.bytes;
       }
-      taken.after = record.block->copy;
+      taken.after |= record.block->copy;
     }
   return taken;
 }

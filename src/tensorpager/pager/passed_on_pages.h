@@ -28,8 +28,8 @@ class PassedOnPages {
 
   struct Taken {
     std::vector<arena::Piece> pieces;
-    base::Bytes bytes;            // of them; less than asked for if there is no more in so few pieces
-    transfer::Ticket after = {};  // the newest copy of them
+    base::Bytes bytes;           // of them; less than asked for if there is no more in so few pieces
+    transfer::Fence after = {};  // their copies
   };
   /// What `take` would take.
   base::Bytes takeable(base::Bytes bytes) const { return find(bytes).bytes; }

@@ -6,7 +6,6 @@
 // would be lost by a failure.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <deque>
 
@@ -25,17 +24,16 @@ class PassedOnPlaces {
     while (!places_.empty() && queues.is_done(places_.front().copy)) places_.pop_front();
   }
 
-  /// The newest copy from bytes of `range`; a finished ticket if there is none.
-  transfer::Ticket newest_copy_from(const arena::Place& range) const {
-    return newest([&](const PassedOn& one) { return one.place.overlaps(range); });
+  /// The copies from bytes of `range`.
+  transfer::Fence copies_from(const arena::Place& range) const {
+    return merge([&](const PassedOn& one) { return one.place.overlaps(range); });
   }
-  /// The newest copy of the block with this number; a finished ticket if there is none.
-  transfer::Ticket newest_copy_of(std::uint64_t block) const {
-    return newest([&](const PassedOn& one) { return one.block == block; });
+  /// The copies of the block with this number.
+  transfer::Fence copies_of(std::uint64_t block) const {
+    return merge([&](const PassedOn& one) { return one.block == block; });
   }
-  /// The newest copy of all; a finished ticket if there is none.
-  transfer::Ticket newest_copy() const {
-    return newest([](const PassedOn&) { return true; });
+  transfer::Fence copies() const {
+    return merge([](const PassedOn&) { return true; });
   }
 
  private:
@@ -46,9 +44,11 @@ class PassedOnPlaces {
   };
 
   template <typename Condition>
-  transfer::Ticket newest(Condition&& condition) const {
-    const auto found = std::find_if(places_.rbegin(), places_.rend(), condition);
-    return found == places_.rend() ? transfer::Ticket() : found->copy;
+  transfer::Fence merge(Condition&& condition) const {
+    transfer::Fence fence;
+    for (const PassedOn& one : places_)
+      if (condition(one)) fence |= one.copy;
+    return fence;
   }
 
   std::deque<PassedOn> places_;  // oldest copy first

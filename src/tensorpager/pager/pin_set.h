@@ -95,6 +95,7 @@ class PinSet {
 
  private:
   friend class Pager;
+  friend class Admission;
   /// Multiple of the arguments: a convolution's backward has a workspace of several times its inputs.
   static constexpr std::uint64_t kUnknownRoom = 8;
   static constexpr std::size_t kInline = 12;  // blocks; few ops touch more

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "tensorpager/base/bytes.h"
+#include "tensorpager/base/errors.h"
 #include "tensorpager/pager/binding.h"
 #include "tensorpager/pager/block.h"
 #include "tensorpager/pager/passed_on_pages.h"
@@ -31,7 +32,7 @@ struct Arrival {
   Block* block = nullptr;
   std::vector<arena::Piece> pieces;
   Access access = Access::kRead;             // with which it is put in place; kWrite: writes are not detected
-  transfer::Ticket after = {};               // the newest copy that it is queued behind
+  transfer::Fence after = {};                // the copies that it is queued behind
   transfer::Ticket ticket = {};              // of the read, and of the placing if that is a job too
   std::shared_ptr<Relocating> placing = {};  // of the pages under the block
   bool is_needed = false;                    // by the op that is being admitted
@@ -58,7 +59,19 @@ class Transfers {
   /// Null: none, at the end. Nothing is in flight or below else.
   void use(std::unique_ptr<transfer::Queues> queues);
   transfer::Queues* queues() const { return queues_.get(); }  // null before the first session
-  bool any() const { return !leaving_.empty() || !arriving_.empty(); }
+  /// Those in flight may have failed long ago, which says nothing about the tier now: tries once more after an IoError,
+  /// when no page-out is in flight.
+  template <typename Attempt>
+  void with_fresh(Attempt&& attempt) {
+    if (leaving_.empty() && arriving_.empty()) return attempt();
+    try {
+      return attempt();
+    } catch (const base::IoError&) {
+      ++counts_.failed_actions;
+    }
+    cancel_page_outs();
+    attempt();
+  }
 
   // --- out
   /// Submits the copy of a dirty block; no op can pin the block from here on. Returns false if it is pinned, unclaimed,
@@ -109,10 +122,10 @@ class Transfers {
   /// until it is copied.
   Block& orphan_place(Block& block);
   const PassedOnPlaces& passed_on() const { return passed_on_; }
-  /// The newest copy from bytes of this place, among those whose places were passed on.
-  transfer::Ticket newest_copy_from(const Place& place) const;
-  /// Waits for a copy: the host is about to write where it copies from, or the plan awaits it. Throws IoError.
-  void await_copy(transfer::Ticket copy);
+  /// The copies from bytes of this place, among those whose places were passed on.
+  transfer::Fence copies_from(const Place& place) const;
+  /// Waits for copies: the host is about to write where they copy from, or the plan awaits them.
+  void await_copies(const transfer::Fence& copies) noexcept;
 
   // --- in
   /// To a place that is free, if blocks have places; else the caller has made room. If it throws all is as before, but
@@ -157,7 +170,7 @@ class Transfers {
   /// The same as part of a transfer.
   std::function<void()> job_of(const std::shared_ptr<Relocating>& pages);
   Arrival stage(Block& block, const Place& place, PagesFrom pages);
-  void forget_copied(transfer::Ticket up_to);
+  void forget_copied(const transfer::Fence& copies);
   void place(Arrival& arrival);
   void complete(const Arrival& arrival) noexcept;
   void release_staging(const Arrival& arrival) noexcept;

@@ -12,9 +12,8 @@ Ticket VirtualQueues::submit(std::size_t direction, Bytes bytes, Nanoseconds rea
   Nanoseconds& free_from = link_free_from_[direction];
   free_from = std::max({clock_, free_from, ready}) + link.time_of(bytes);
   handling_ += link.handling;
-  ends_.push_back(free_from);
-  directions_.push_back(static_cast<std::uint8_t>(direction));
-  return {ends_.size()};
+  ends_[direction].push_back(free_from);
+  return {static_cast<device::Queue>(direction), ends_[direction].size()};
 }
 
 Ticket VirtualQueues::submit(transfer::PageOut transfer) {
@@ -29,14 +28,21 @@ Ticket VirtualQueues::submit(transfer::PageIn transfer) {
   return submit(kIn, bytes, end_of(transfer.after));
 }
 
-VirtualQueues::Nanoseconds VirtualQueues::end_of(Ticket ticket) const {
-  return ticket.is_finished() ? Nanoseconds(0) : ends_[ticket.number - 1];
+transfer::Fence VirtualQueues::submitted() const {
+  return transfer::Fence({device::Queue::kPageOuts, ends_[kOut].size()}) |
+         Ticket{device::Queue::kPageIns, ends_[kIn].size()};
 }
 
-void VirtualQueues::wait(Ticket ticket) {
-  const Nanoseconds end = end_of(ticket);
+VirtualQueues::Nanoseconds VirtualQueues::end_of(const transfer::Fence& fence) const {
+  return std::max(end_of(kOut, fence.up_to(device::Queue::kPageOuts)),
+                  end_of(kIn, fence.up_to(device::Queue::kPageIns)));
+}
+
+void VirtualQueues::host_wait(const transfer::Fence& fence) noexcept {
+  const Nanoseconds end = end_of(fence);
   if (end <= clock_) return;
-  stalled_[directions_[ticket.number - 1]] += end - clock_;
+  const Nanoseconds out = end_of(kOut, fence.up_to(device::Queue::kPageOuts));
+  stalled_[out == end ? kOut : kIn] += end - clock_;
   clock_ = end;
 }
 

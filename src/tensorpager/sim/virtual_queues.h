@@ -24,9 +24,11 @@ class VirtualQueues final : public transfer::Queues {
   void release(const transfer::Slot& slot) noexcept override { reserved_ -= slot.bytes; }
   transfer::Ticket submit(transfer::PageOut transfer) override;
   transfer::Ticket submit(transfer::PageIn transfer) override;
-  void wait(transfer::Ticket ticket) override;
+  void wait(transfer::Ticket ticket) override { host_wait(ticket); }
   bool may_fail_late() const override { return false; }
-  bool is_done(transfer::Ticket ticket) override { return end_of(ticket) <= clock_; }
+  transfer::Fence submitted() const override;
+  bool is_done(const transfer::Fence& fence) override { return end_of(fence) <= clock_; }
+  void host_wait(const transfer::Fence& fence) noexcept override;
   bool cancel(transfer::Ticket) noexcept override { return false; }  // it keeps its time on the link
   void before_fork() override {}                                     // no bytes are in flight
   void after_fork(bool) override {}
@@ -47,7 +49,10 @@ class VirtualQueues final : public transfer::Queues {
   static constexpr std::size_t kIn = 1;
 
   transfer::Ticket submit(std::size_t direction, base::Bytes bytes, Nanoseconds ready);
-  Nanoseconds end_of(transfer::Ticket ticket) const;
+  Nanoseconds end_of(const transfer::Fence& fence) const;
+  Nanoseconds end_of(std::size_t direction, std::uint64_t number) const {
+    return number == 0 ? Nanoseconds(0) : ends_[direction][number - 1];
+  }
 
   const machine::Machine& machine_;
   Nanoseconds& clock_;
@@ -55,8 +60,7 @@ class VirtualQueues final : public transfer::Queues {
   Nanoseconds link_free_from_[2] = {};
   Nanoseconds stalled_[2] = {};
   Nanoseconds handling_{0};
-  std::vector<Nanoseconds> ends_;  // by ticket - 1, of both directions
-  std::vector<std::uint8_t> directions_;
+  std::vector<Nanoseconds> ends_[2];  // by number - 1
 };
 
 }  // namespace tensorpager::sim

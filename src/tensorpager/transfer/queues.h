@@ -5,7 +5,6 @@
 // it. Calls come from one thread at a time. Every implementation passes test/transfer/queues_contract.h.
 #pragma once
 
-#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -16,18 +15,14 @@
 
 #include "tensorpager/base/bytes.h"
 #include "tensorpager/base/link.h"
+#include "tensorpager/device/timeline.h"
 #include "tensorpager/transfer/tier.h"
 
 namespace tensorpager::transfer {
 
-/// A submitted transfer. Tickets of one direction are waited for in any order, each at most once if the transfer may
-/// fail, and ascend in the order of submission.
-struct Ticket {
-  std::uint64_t number = 0;  // 0: finished already
-
-  bool is_finished() const { return number == 0; }
-  friend auto operator<=>(const Ticket&, const Ticket&) = default;
-};
+using device::Fence;
+/// A submitted transfer. Tickets of one queue are waited for in any order, each at most once if the transfer may fail.
+using device::Ticket;
 
 /// Memory to a slot.
 struct PageOut {
@@ -39,19 +34,17 @@ struct PageOut {
 
 /// A slot to memory.
 struct PageIn {
-  /// It begins only when this page-out, and so all before it, are done: of the same bytes, or from the memory that is
-  /// read into. If one of them has failed, and nobody had waited for that when this was submitted, nothing is read.
-  Ticket after = {};
+  /// It begins only when these are done: page-outs of the same bytes, and from the memory that is read into. If one
+  /// that the fence covers has failed, and nobody had waited for that when this was submitted, nothing is read.
+  Fence after = {};
   Slot slot;
   base::Bytes at = {};                   // in the slot
   std::vector<std::span<std::byte>> to;  // filled one after the other, each as Tier::read takes it
   std::function<void()> then = {};       // called by the thread that copies, once all is read
 };
 
-class Queues {
+class Queues : public device::Timeline {
  public:
-  virtual ~Queues() = default;
-
   /// Slots of the tier, as Tier has them. The slot of a transfer is released only once that is done or cancelled.
   virtual Slot reserve(base::Bytes bytes) = 0;
   virtual void release(const Slot& slot) noexcept = 0;
@@ -63,8 +56,6 @@ class Queues {
 
   /// Blocks until the transfer is done. Throws IoError if it failed.
   virtual void wait(Ticket ticket) = 0;
-  /// Whether `wait` would not block.
-  virtual bool is_done(Ticket ticket) = 0;
   /// Instead of `wait`, for a transfer that is not needed any more: returns once memory and slot are no longer touched.
   /// Returns true if the transfer never began.
   virtual bool cancel(Ticket ticket) noexcept = 0;

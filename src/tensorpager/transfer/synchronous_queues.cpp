@@ -28,7 +28,9 @@ class SynchronousQueues final : public Queues {
     return {};
   }
   void wait(Ticket) override {}
-  bool is_done(Ticket) override { return true; }
+  Fence submitted() const override { return {}; }
+  bool is_done(const Fence&) override { return true; }
+  void host_wait(const Fence&) noexcept override {}
   bool cancel(Ticket) noexcept override { return false; }
   bool may_fail_late() const override { return tier_->may_fail_late(); }
   void before_fork() override {}  // nothing is in flight

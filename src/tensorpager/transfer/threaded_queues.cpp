@@ -16,9 +16,10 @@ using Clock = std::chrono::steady_clock;
 constexpr std::size_t kOut = 0;
 constexpr std::size_t kIn = 1;
 
-// A ticket's lowest bit is its direction.
-std::size_t direction_of(std::uint64_t ticket) { return ticket & 1; }
-std::uint64_t ticket_of(std::uint64_t ordinal, std::size_t direction) { return ordinal << 1 | direction; }
+std::size_t direction_of(const Ticket& ticket) { return static_cast<std::size_t>(ticket.queue); }
+Ticket ticket_of(std::size_t direction, std::uint64_t number) {
+  return {static_cast<device::Queue>(direction), number};
+}
 
 Clock::duration time_of(Bytes bytes, Bytes per_second) {
   if (per_second >= base::kUnlimited) return {};
@@ -45,9 +46,9 @@ std::string ThreadedQueues::name() const {
   return link_.is_limited() ? tier_->name() + " at " + base::format_link(link_) : tier_->name();
 }
 
-std::uint64_t ThreadedQueues::Job::after() const {
+Fence ThreadedQueues::Job::after() const {
   const PageIn* const in = std::get_if<PageIn>(&transfer);
-  return in != nullptr ? in->after.number : 0;
+  return in != nullptr ? in->after : Fence();
 }
 
 Bytes ThreadedQueues::Job::bytes() const {
@@ -60,13 +61,12 @@ Bytes ThreadedQueues::Job::bytes() const {
 Ticket ThreadedQueues::submit(Job job) {
   start();
   const std::size_t direction = job.direction();
-  job.ticket = ticket_of(submitted_[direction] + 1, direction);
+  const Ticket ticket = job.ticket = ticket_of(direction, submitted_[direction] + 1);
   job.submitted = Clock::now();
-  const Ticket ticket{job.ticket};
   {
     const std::lock_guard lock(shared_->mutex);
     for (const auto& [failed, failure] : shared_->failures)
-      if (direction_of(failed) == kOut && failed <= job.after()) job.awaited_failure = failure;
+      if (job.after().covers(failed)) job.awaited_failure = failure;
     shared_->queue[direction].push_back(std::move(job));
   }
   ++submitted_[direction];
@@ -102,13 +102,17 @@ void ThreadedQueues::work(Shared& shared, std::size_t direction) {
   }
 }
 
-bool ThreadedQueues::Shared::may_begin(std::size_t direction) const {
-  return !queue[direction].empty() && !busy[direction] && done[kOut] >= queue[direction].front().after();
+bool ThreadedQueues::Shared::is_done(const Fence& fence) const {
+  return fence.up_to(device::Queue::kPageOuts) <= done[kOut] && fence.up_to(device::Queue::kPageIns) <= done[kIn];
 }
 
-void ThreadedQueues::Shared::fail_those_after(std::uint64_t ticket, const std::exception_ptr& failure) {
+bool ThreadedQueues::Shared::may_begin(std::size_t direction) const {
+  return !queue[direction].empty() && !busy[direction] && is_done(queue[direction].front().after());
+}
+
+void ThreadedQueues::Shared::fail_those_after(const Ticket& ticket, const std::exception_ptr& failure) {
   for (Job& job : queue[kIn])
-    if (job.after() >= ticket) job.awaited_failure = failure;
+    if (job.after().covers(ticket)) job.awaited_failure = failure;
 }
 
 /// The first of the queue, which may begin.
@@ -131,14 +135,15 @@ void ThreadedQueues::run_first(Shared& shared, std::size_t direction, std::uniqu
     lock.lock();
     shared.busy[direction] = false;
     // From when it could have begun: the wake-up of its thread is part of it.
-    const Clock::time_point from = job.after() != 0 ? begin : std::max(job.submitted, shared.idle_from[direction]);
+    const Clock::time_point from =
+        !job.after().is_empty() ? begin : std::max(job.submitted, shared.idle_from[direction]);
     const Clock::time_point end = shared.idle_from[direction] = Clock::now();
     shared.times[direction].add(bytes, std::chrono::duration<double>(end - std::min(from, begin)).count());
   }
   if (failure && direction == kOut) shared.fail_those_after(job.ticket, failure);
   if (failure && !shared.queue[direction].front().cancelled) shared.failures.emplace(job.ticket, failure);
   shared.queue[direction].pop_front();
-  shared.done[direction] = job.ticket;
+  shared.done[direction] = job.ticket.number;
   shared.finished.notify_all();
   for (const std::size_t i : {kOut, kIn})
     if (shared.may_begin(i)) shared.has_work[i].notify_one();
@@ -160,37 +165,50 @@ void ThreadedQueues::transfer(const PageIn& transfer) {
 
 void ThreadedQueues::wait(Ticket ticket) {
   if (ticket.is_finished()) return;
-  const std::size_t direction = direction_of(ticket.number);
-  std::unique_lock lock(shared_->mutex);
-  while (shared_->done[direction] < ticket.number) {
-    // If its thread is not there yet, the thread that waits anyway does the work.
-    if (shared_->may_begin(direction))
-      run_first(*shared_, direction, lock);
-    else
-      shared_->finished.wait(lock);
-  }
-  const auto failure = shared_->failures.extract(ticket.number);
+  host_wait(ticket);
+  const std::lock_guard lock(shared_->mutex);
+  const auto failure = shared_->failures.extract(ticket);
   if (failure) std::rethrow_exception(failure.mapped());
 }
 
-bool ThreadedQueues::is_done(Ticket ticket) {
+void ThreadedQueues::host_wait(const Fence& fence) noexcept {
+  std::unique_lock lock(shared_->mutex);
+  while (!shared_->is_done(fence)) {
+    // If its thread is not there yet, the thread that waits anyway does the work.
+    const auto is_awaited = [&](std::size_t direction) {
+      return shared_->may_begin(direction) && fence.covers(shared_->queue[direction].front().ticket);
+    };
+    if (is_awaited(kOut))
+      run_first(*shared_, kOut, lock);
+    else if (is_awaited(kIn))
+      run_first(*shared_, kIn, lock);
+    else
+      shared_->finished.wait(lock);
+  }
+}
+
+Fence ThreadedQueues::submitted() const {
+  return Fence(ticket_of(kOut, submitted_[kOut])) | ticket_of(kIn, submitted_[kIn]);
+}
+
+bool ThreadedQueues::is_done(const Fence& fence) {
   const std::lock_guard lock(shared_->mutex);
-  return ticket.is_finished() || shared_->done[direction_of(ticket.number)] >= ticket.number;
+  return shared_->is_done(fence);
 }
 
 bool ThreadedQueues::cancel(Ticket ticket) noexcept {
   if (ticket.is_finished()) return false;
-  const std::size_t direction = direction_of(ticket.number);
+  const std::size_t direction = direction_of(ticket);
   std::unique_lock lock(shared_->mutex);
   std::deque<Job>& queue = shared_->queue[direction];
   for (Job& job : queue) {
-    if (job.ticket != ticket.number) continue;
+    if (job.ticket != ticket) continue;
     job.cancelled = true;
     if (&job != &queue.front() || !shared_->busy[direction]) return true;
     break;
   }
   shared_->finished.wait(lock, [&] { return shared_->done[direction] >= ticket.number; });
-  shared_->failures.erase(ticket.number);
+  shared_->failures.erase(ticket);
   return false;
 }
 

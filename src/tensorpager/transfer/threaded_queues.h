@@ -35,7 +35,9 @@ class ThreadedQueues final : public Queues {
   Ticket submit(PageIn transfer) override { return submit(Job{.transfer = std::move(transfer)}); }
   void wait(Ticket ticket) override;
   bool may_fail_late() const override { return tier_->may_fail_late(); }
-  bool is_done(Ticket ticket) override;
+  Fence submitted() const override;
+  bool is_done(const Fence& fence) override;
+  void host_wait(const Fence& fence) noexcept override;
   bool cancel(Ticket ticket) noexcept override;
   void before_fork() override;
   void after_fork(bool in_child) override;
@@ -46,13 +48,13 @@ class ThreadedQueues final : public Queues {
  private:
   struct Job {
     std::variant<PageOut, PageIn> transfer;
-    std::uint64_t ticket = 0;
+    Ticket ticket = {};
     bool cancelled = false;
     std::exception_ptr awaited_failure = {};  // of a page-out because of which nothing is read
     std::chrono::steady_clock::time_point submitted = {};
 
     std::size_t direction() const { return transfer.index(); }
-    std::uint64_t after() const;  // ticket of a page-out; 0: none
+    Fence after() const;
     base::Bytes bytes() const;
   };
   /// Everything that threads share. In a forked child a new one takes its place: the old one's mutex and threads belong
@@ -63,17 +65,18 @@ class ThreadedQueues final : public Queues {
     std::condition_variable finished;     // a job, of either direction
     std::deque<Job> queue[2];             // by direction; the first is under way if `busy`
     bool busy[2] = {};
-    std::uint64_t done[2] = {};                            // the newest ticket that is finished, and so all before it
-    std::map<std::uint64_t, std::exception_ptr> failures;  // of tickets not waited for yet
+    std::uint64_t done[2] = {};                     // the newest ticket that is finished, and so all before it
+    std::map<Ticket, std::exception_ptr> failures;  // of tickets not waited for yet
     std::chrono::steady_clock::time_point link_free_from[2];  // owned by the thread that is busy
     TransferTimes times[2];
     std::chrono::steady_clock::time_point idle_from[2];  // when the last transfer was done
     bool closing = false;
     std::thread workers[2];
 
+    bool is_done(const Fence& fence) const;
     bool may_begin(std::size_t direction) const;
-    /// Keeps the failure of a page-out from the page-ins that are submitted after it.
-    void fail_those_after(std::uint64_t ticket, const std::exception_ptr& failure);
+    /// Those that are submitted after a failed transfer do nothing.
+    void fail_those_after(const Ticket& ticket, const std::exception_ptr& failure);
   };
 
   Ticket submit(Job job);

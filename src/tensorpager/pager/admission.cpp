@@ -1,0 +1,137 @@
+#include "tensorpager/pager/admission.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "tensorpager/base/errors.h"
+#include "tensorpager/pager/pager.h"
+#include "tensorpager/pager/pin_set.h"
+
+namespace tensorpager::pager {
+
+using base::Bytes;
+
+void Admission::admit(PinSet& pins) {
+  // The same storage may come twice, once read and once written: the write counts.
+  auto& misses = pins.misses_;
+  std::sort(misses.begin(), misses.end(),
+            [](const auto& a, const auto& b) { return a.block != b.block ? a.block < b.block : a.access > b.access; });
+  const auto same = [](const auto& a, const auto& b) { return a.block == b.block; };
+  misses.truncate(static_cast<std::size_t>(std::unique(misses.begin(), misses.end(), same) - misses.begin()));
+  transfers_.with_fresh([&] {
+    pin_resident(pins);
+    page_in(pins);
+  });
+}
+
+void Admission::pin(PinSet& pins, Block& block, Access access) {
+  TENSORPAGER_CHECK(pager_.pin_if_ready(block, access));
+  pins.pins_.push_back(&block);
+}
+
+/// A miss's block is null once it is pinned: another try goes on from there.
+void Admission::pin_resident(PinSet& pins) {
+  for (const auto& miss : pins.misses_)
+    if (miss.block != nullptr && miss.block->is_leaving()) transfers_.take_back(*miss.block);
+  for (auto& miss : pins.misses_) {
+    if (miss.block == nullptr || miss.block->is_absent()) continue;
+    if (miss.access == Access::kWrite && miss.block->is_clean()) transfers_.make_writable(*miss.block);
+    pin(pins, *std::exchange(miss.block, nullptr), miss.access);
+  }
+}
+
+void Admission::page_in(PinSet& pins) {
+  auto& misses = pins.misses_;
+  Bytes absent;  // without a page-in in flight
+  for (const auto& miss : misses)
+    if (miss.block != nullptr && !miss.block->is_arriving()) absent += miss.block->charged;
+  // The largest first: it is the hardest to place.
+  if (placed_ != nullptr)
+    std::sort(misses.begin(), misses.end(), [](const auto& a, const auto& b) {
+      return a.block != nullptr && (b.block == nullptr || a.block->charged > b.block->charged);
+    });
+  try {
+    for (Arrival& arrival : transfers_.arriving())
+      arrival.is_needed =
+          std::any_of(misses.begin(), misses.end(), [&](const auto& miss) { return miss.block == arrival.block; });
+    if (placed_ == nullptr) room_.submit(absent);
+    for (const auto& miss : misses) {
+      if (miss.block == nullptr || miss.block->is_arriving()) continue;
+      absent -= miss.block->charged;
+      const Place place = make_place(pins, room_.wanted_for(*miss.block, absent));
+      transfers_.begin_page_in(*miss.block, place, miss.access);
+      transfers_.arriving().back().is_needed = true;
+    }
+    finish_page_ins(pins);
+  } catch (...) {
+    for (std::size_t i = transfers_.arriving().size(); i-- > 0;)
+      if (transfers_.arriving()[i].is_needed) transfers_.cancel_page_in(*transfers_.arriving()[i].block);
+    transfers_.cancel_page_outs();
+    throw;
+  }
+}
+
+void Admission::finish_page_ins(PinSet& pins) {
+  for (auto& miss : pins.misses_) {
+    if (miss.block == nullptr || !miss.block->is_arriving()) continue;
+    transfers_.finish_page_in(*miss.block, miss.access);
+    pin(pins, *std::exchange(miss.block, nullptr), miss.access);
+  }
+}
+
+/// The resident ones may leave no place between them.
+Place Admission::make_place(PinSet& pins, const Wanted& wanted) {
+  try {
+    return room_.make_place(wanted);
+  } catch (const base::OverBudget&) {
+    if (placed_ == nullptr) throw;
+    finish_page_ins(pins);
+    if (!gather(pins, wanted.bytes)) throw;
+  }
+  return room_.make_place(wanted);
+}
+
+void Admission::keep_room(PinSet& pins, Bytes expected) {
+  if (placed_->places().has_gap(expected)) return;
+  const Bytes pinned = room_.pinned();
+  const Bytes budget = pager_.budget();
+  transfers_.with_fresh([&] { gather(pins, std::min(expected, std::max(budget, pinned) - pinned)); });
+}
+
+/// Moves the blocks that only this op has pinned together, if they leave no place so large. Nobody may have taken their
+/// addresses yet. Returns false if the largest place is no larger after it.
+bool Admission::gather(PinSet& pins, Bytes wanted) {
+  const Bytes largest = placed_->places().largest_run();
+  if (largest >= wanted) return true;
+  std::vector<Block*> blocks(pins.pins_.begin(), pins.pins_.end());
+  std::sort(blocks.begin(), blocks.end());
+  std::vector<Block*> movable;
+  for (auto one = blocks.begin(); one != blocks.end();) {
+    const auto next = std::find_if(one, blocks.end(), [&](Block* other) { return other != *one; });
+    if (((*one)->state() & ~kClean) == static_cast<std::uint64_t>(next - one)) movable.push_back(*one);
+    one = next;
+  }
+  // Threads that pin one of them from here on wait for the lock.
+  std::erase_if(movable, [](Block* block) {
+    std::uint64_t word = block->state();
+    return (word & kAbsent) != 0 || !block->word.compare_exchange_strong(word, word | kAbsent);
+  });
+  struct Present {  // again, whatever comes
+    const std::vector<Block*>& blocks;
+    ~Present() {
+      for (Block* block : blocks) block->word.fetch_and(~kAbsent, std::memory_order_release);
+    }
+  } const present{movable};
+  const Places::Gathering gathering = placed_->places().plan_gathering(movable);
+  if (gathering.largest_run <= largest) return false;
+  bool is_free = true;
+  for (Block* block : gathering.to_evict) is_free = transfers_.page_out(*block) && is_free;
+  if (is_free) {
+    transfers_.await_copies(transfers_.passed_on().copies());
+    for (const auto& [block, to] : gathering.moves) placed_->move(*block, to);
+  }
+  return is_free;
+}
+
+}  // namespace tensorpager::pager

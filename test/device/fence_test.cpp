@@ -1,0 +1,34 @@
+#include "tensorpager/device/fence.h"
+
+#include <gtest/gtest.h>
+
+namespace tensorpager::device {
+namespace {
+
+constexpr Ticket out(std::uint64_t number) { return {Queue::kPageOuts, number}; }
+constexpr Ticket in(std::uint64_t number) { return {Queue::kPageIns, number}; }
+
+TEST(Fence, CoversWhatItsQueueDoesUpToTheTicketAndNothingElse) {
+  const Fence fence = out(3);
+  EXPECT_TRUE(fence.covers(out(2)));
+  EXPECT_TRUE(fence.covers(out(3)));
+  EXPECT_FALSE(fence.covers(out(4)));
+  EXPECT_FALSE(fence.covers(in(1)));
+}
+
+TEST(Fence, MergesToTheLaterOfEachQueue) {
+  const Fence both = Fence(out(3)) | in(5) | out(2);
+  EXPECT_EQ(both.up_to(Queue::kPageOuts), 3u);
+  EXPECT_EQ(both.up_to(Queue::kPageIns), 5u);
+  EXPECT_EQ(Fence(in(5)) | out(3), both);
+}
+
+TEST(Fence, IsEmptyIfNothingIsToBeWaitedFor) {
+  EXPECT_TRUE(Fence().is_empty());
+  EXPECT_TRUE(Fence(Ticket()).is_empty());
+  EXPECT_FALSE(Fence(in(1)).is_empty());
+  EXPECT_TRUE(Fence().covers(in(0))) << "a ticket that is finished already";
+}
+
+}  // namespace
+}  // namespace tensorpager::device
