@@ -169,6 +169,25 @@ TEST(ThreadedQueues, ReadsNothingAfterAFailedPageOutBeforeTheOneThatItWaitsFor) 
   queues->release(slot);
 }
 
+// Threads without work look out for a while, and sleep then.
+TEST(ThreadedQueues, DoWhatComesHoweverLongThereWasNothing) {
+  const auto queues = queues_over([](Way, Bytes) {});
+  PageBuffer memory(4_KiB, 1);
+  const Slot slot = queues->reserve(4_KiB);
+  queues->wait(queues->submit(PageOut{.from = memory.bytes(), .slot = slot}));
+  std::mt19937 random(3);
+  for (int i = 0; i < 300; ++i) {
+    std::this_thread::sleep_for(std::chrono::microseconds(random() % 500));
+    const Ticket ticket = random() % 2 == 0 ? queues->submit(PageOut{.from = memory.bytes(), .slot = slot})
+                                            : queues->submit(PageIn{.slot = slot, .to = {memory.bytes()}});
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    // Who waits would do the work.
+    while (!queues->is_done(ticket) && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+    ASSERT_TRUE(queues->is_done(ticket)) << i;
+  }
+  queues->release(slot);
+}
+
 TEST(ThreadedQueues, CancelsWhatHasNotBegun) {
   std::atomic<bool> go{false};
   std::atomic<int> calls{0};

@@ -5,6 +5,7 @@
 // The threads start with the first transfer, and are not there in a forked child, which starts its own.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <deque>
@@ -64,6 +65,8 @@ class ThreadedQueues final : public Queues {
     std::condition_variable has_work[2];  // by direction: there may be a job that may begin, or it is closing
     std::condition_variable finished;     // a job, of either direction
     std::deque<Job> queue[2];             // by direction; the first is under way if `busy`
+    std::atomic<std::uint64_t> news{0};   // changes when there is a job, or it is closing
+    bool is_watched = false;              // a thread without work looks out for jobs of both directions
     bool busy[2] = {};
     std::uint64_t done[2] = {};                     // the newest ticket that is finished, and so all before it
     std::map<Ticket, std::exception_ptr> failures;  // of tickets not waited for yet
@@ -75,6 +78,10 @@ class ThreadedQueues final : public Queues {
 
     bool is_done(const Fence& fence) const;
     bool may_begin(std::size_t direction) const;
+    void notify(std::size_t direction) {
+      news.fetch_add(1, std::memory_order_release);
+      if (!is_watched) has_work[direction].notify_one();
+    }
     /// Those that are submitted after a failed transfer do nothing.
     void fail_those_after(const Ticket& ticket, const std::exception_ptr& failure);
   };
@@ -82,6 +89,7 @@ class ThreadedQueues final : public Queues {
   Ticket submit(Job job);
   void start();
   void work(Shared& shared, std::size_t direction);
+  static void look_out(Shared& shared, std::size_t direction, std::unique_lock<std::mutex>& lock);
   void run_first(Shared& shared, std::size_t direction, std::unique_lock<std::mutex>& lock);
   void transfer(const PageOut& transfer);
   void transfer(const PageIn& transfer);
