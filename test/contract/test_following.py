@@ -179,8 +179,9 @@ def test_plan_of_another_program_is_let_go_and_one_of_this_program_made(tmp_path
     stats = json.loads(stats_file.read_text())
     assert stats["budget_bytes"] < need["need_bytes"]
     assert stats["plans"] >= 2
-    # The given plan expects none of these ops: all that are followed, and whole windows of them, are of later ones.
-    assert stats["followed_share"] >= 0.8
+    # The given plan expects none of these ops: all that are followed, and whole windows of them, are of later ones. The first
+    # steps go to the given plan and to recording. `followed_share` would be of the newest plan only, which may be just made.
+    assert stats["followed_ops"] >= 0.8 * stats["window_ops"] * (steps - 4)
     assert stats["followed_windows"] >= steps // 2
     assert stats["plan_misses"] <= stats["followed_ops"] / 2, "nothing is told to a plan that was let go"
     assert stats["over_budget_bytes"] == 0
