@@ -2,7 +2,7 @@
 process, in turn. Then what following a plan adds to an op: where nothing moves, against an op that finds all resident on demand; and
 where blocks move.
 
-.venv/bin/python bench/interception.py [--rounds 40] [--only interception|following] [--json out/interception.json]
+.venv/bin/python bench/interception.py [--rounds 40] [--only interception|following|moving] [--json out/interception.json]
 """
 
 import argparse
@@ -163,7 +163,7 @@ def figures(row: dict) -> str:
     return f"{row['followed_ops']:>6.0f}{row['microseconds_per_op']:>10.3f}"
 
 
-def follow_plans(rounds: int) -> dict:
+def follow_plans(rounds: int, only_moving: bool) -> dict:
     os.environ["TENSORPAGER_PLAN_SYNC"] = "1"
     rows = {}
     print(
@@ -173,7 +173,7 @@ def follow_plans(rounds: int) -> dict:
         "moved: blocks out and in, an op; transfers, rest: wall time of paging in ops by the pager's count, without waiting"
     )
     print(f"{'work':<30}{'ops':>6}{'us an op':>10}{'goal':>6}{'moved':>8}{'transfers':>11}{'rest':>8}")
-    for name, build in STILL.items():
+    for name, build in ({} if only_moving else STILL).items():
         row = rows[name + ", nothing moves"] = measure_still(build, rounds)
         print(f"{name + ', nothing moves':<30}{figures(row)}{STILL_GOAL:>6}", flush=True)
     for name, build in MOVING.items():
@@ -216,14 +216,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=40)
     parser.add_argument("--json")
-    parser.add_argument("--only", choices=["interception", "following"])
+    parser.add_argument("--only", choices=["interception", "following", "moving"])
     options = parser.parse_args()
     torch.set_num_threads(1)
     rows = {}
-    if options.only != "following":
+    if options.only in (None, "interception"):
         rows |= intercept(options.rounds)
     if options.only != "interception":
-        rows |= follow_plans(options.rounds)
+        rows |= follow_plans(options.rounds, options.only == "moving")
     if options.json:
         with open(options.json, "w") as file:
             json.dump(rows, file, indent=1)

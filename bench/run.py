@@ -10,6 +10,7 @@ import sys
 BENCHMARKS = [
     "interception.py",
     "interception_parts.py",
+    "page_tables.py",
     "on_demand.py",
     "following.py",
     "programs.py",
