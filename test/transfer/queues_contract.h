@@ -75,7 +75,8 @@ TEST_P(QueuesContract, AFenceIsNotDoneBeforeEitherOfItsQueues) {
   const Ticket out = page_out(), in = page_in();
   const Fence both = Fence(out) | in;
   queues_->wait(out);
-  EXPECT_EQ(queues_->is_done(both), queues_->is_done(in));
+  const bool is_done = queues_->is_done(both);  // asked first: the page-in may be done meanwhile
+  EXPECT_TRUE(!is_done || queues_->is_done(in));
   queues_->wait(in);
   EXPECT_TRUE(queues_->is_done(both));
 }
