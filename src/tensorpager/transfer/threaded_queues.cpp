@@ -95,6 +95,8 @@ void ThreadedQueues::start() {
 
 void ThreadedQueues::work(Shared& shared, std::size_t direction) {
   std::unique_lock lock(shared.mutex);
+  shared.has_begun[direction] = true;
+  shared.finished.notify_all();
   for (;;) {
     look_out(shared, direction, lock);
     shared.has_work[direction].wait(
@@ -244,8 +246,13 @@ Queues::Rates ThreadedQueues::rates() const {
 
 void ThreadedQueues::before_fork() {
   std::unique_lock lock(shared_->mutex);
-  shared_->finished.wait(lock, [&] { return shared_->queue[kOut].empty() && shared_->queue[kIn].empty(); });
-  static_cast<void>(lock.release());  // in the child no thread is half way through anything
+  // In the child no thread is half way through anything: one that starts may hold a lock of the run-time library.
+  const auto rests = [&](std::size_t direction) {
+    return shared_->queue[direction].empty() &&
+           (shared_->has_begun[direction] || !shared_->workers[direction].joinable());
+  };
+  shared_->finished.wait(lock, [&] { return rests(kOut) && rests(kIn); });
+  static_cast<void>(lock.release());
 }
 
 void ThreadedQueues::after_fork(bool in_child) {

@@ -63,7 +63,7 @@ class ThreadedQueues final : public Queues {
   struct Shared {
     std::mutex mutex;
     std::condition_variable has_work[2];  // by direction: there may be a job that may begin, or it is closing
-    std::condition_variable finished;     // a job, of either direction
+    std::condition_variable finished;     // a job, of either direction, or the start of a thread
     std::deque<Job> queue[2];             // by direction; the first is under way if `busy`
     std::atomic<std::uint64_t> news{0};   // changes when there is a job, or it is closing
     bool is_watched = false;              // a thread without work looks out for jobs of both directions
@@ -75,6 +75,7 @@ class ThreadedQueues final : public Queues {
     std::chrono::steady_clock::time_point idle_from[2];  // when the last transfer was done
     bool closing = false;
     std::thread workers[2];
+    bool has_begun[2] = {};  // its thread
 
     bool is_done(const Fence& fence) const;
     bool may_begin(std::size_t direction) const;
