@@ -64,14 +64,16 @@ Ticket ThreadedQueues::submit(Job job) {
   const std::size_t direction = job.direction();
   const Ticket ticket = job.ticket = ticket_of(direction, submitted_[direction] + 1);
   job.submitted = Clock::now();
+  bool is_to_be_notified = false;
   {
     const std::lock_guard lock(shared_->mutex);
     for (const auto& [failed, failure] : shared_->failures)
       if (job.after().covers(failed)) job.awaited_failure = failure;
     shared_->queue[direction].push_back(std::move(job));
-    shared_->notify(direction);
+    is_to_be_notified = shared_->note_news();
   }
   ++submitted_[direction];
+  if (is_to_be_notified) shared_->has_work[direction].notify_one();
   return ticket;
 }
 
@@ -173,7 +175,7 @@ void ThreadedQueues::run_first(Shared& shared, std::size_t direction, std::uniqu
   shared.done[direction] = job.ticket.number;
   shared.finished.notify_all();
   for (const std::size_t i : {kOut, kIn})
-    if (shared.may_begin(i)) shared.notify(i);
+    if (shared.may_begin(i) && shared.note_news()) shared.has_work[i].notify_one();
 }
 
 void ThreadedQueues::transfer(const PageOut& transfer) {

@@ -79,9 +79,10 @@ class ThreadedQueues final : public Queues {
 
     bool is_done(const Fence& fence) const;
     bool may_begin(std::size_t direction) const;
-    void notify(std::size_t direction) {
+    /// There is a job. Returns whether its thread must be notified, as none looks out.
+    bool note_news() {
       news.fetch_add(1, std::memory_order_release);
-      if (!is_watched) has_work[direction].notify_one();
+      return !is_watched;
     }
     /// Those that are submitted after a failed transfer do nothing.
     void fail_those_after(const Ticket& ticket, const std::exception_ptr& failure);
