@@ -20,6 +20,14 @@ struct Size {
   Bytes bytes;
 };
 
+TEST(Bytes, AreRoundedToMultiplesOfAPowerOfTwo) {
+  EXPECT_EQ(round_up(5_KiB, 4_KiB), 8_KiB);
+  EXPECT_EQ(round_down(7_KiB, 4_KiB), 4_KiB);
+  EXPECT_EQ(round_up(8_KiB, 4_KiB), 8_KiB);
+  EXPECT_EQ(round_down(8_KiB, 4_KiB), 8_KiB);
+  EXPECT_EQ(round_down(3_KiB, 4_KiB), 0_B);
+}
+
 TEST(ParseSize, ReadsWhatPeopleWrite) {
   const Size sizes[] = {
       {.text = "1", .bytes = 1_B},

@@ -12,7 +12,7 @@ using base::kHugePage;
 /// Programs whose sizes never repeat leave an empty bucket for each size; they are swept at this many.
 constexpr std::size_t kManyBuckets = 4096;
 
-Bytes in_huge_pages(Bytes size) { return Bytes(size.count() / kHugePage.count() * kHugePage.count()); }
+Bytes in_huge_pages(Bytes size) { return base::round_down(size, kHugePage); }
 
 }  // namespace
 

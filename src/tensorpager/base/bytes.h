@@ -50,6 +50,8 @@ inline constexpr Bytes kHugePage = 2_MiB;
 constexpr Bytes round_up(Bytes n, Bytes granule) {
   return Bytes((n.count() + granule.count() - 1) & ~(granule.count() - 1));
 }
+/// Rounds down to one.
+constexpr Bytes round_down(Bytes n, Bytes granule) { return Bytes(n.count() & ~(granule.count() - 1)); }
 
 /// Reads a size as people write it: `1048576`, `512KiB`, `1.5GiB`, `2GB`, `25%` (of `whole`), `unlimited`.
 /// KiB, MiB, GiB, TiB are powers of 1024 and KB, MB, GB, TB of 1000; case and one space before the unit do not matter.

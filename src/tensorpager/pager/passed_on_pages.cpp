@@ -13,8 +13,6 @@ namespace {
 /// Of one page-in: each costs it a system call, and the block a mapping.
 constexpr std::size_t kMostPieces = 8;
 
-Bytes in_huge_pages(Bytes size) { return Bytes(size.count() / base::kHugePage.count() * base::kHugePage.count()); }
-
 bool contains(const Piece& outer, const Piece& inner) {
   return outer.at <= inner.at && inner.at + inner.bytes.count() <= outer.at + outer.bytes.count();
 }
@@ -22,7 +20,7 @@ bool contains(const Piece& outer, const Piece& inner) {
 /// What to take of a piece that has more than is wanted: whole huge pages from its begin and the rest from its end, so
 /// that what is left begins with a huge page if the piece does.
 std::vector<Piece> cut(const Piece& piece, Bytes wanted) {
-  const Bytes huge = in_huge_pages(wanted), rest = wanted - huge;
+  const Bytes huge = base::round_down(wanted, base::kHugePage), rest = wanted - huge;
   std::vector<Piece> pieces;
   if (huge > Bytes(0)) pieces.push_back({piece.at, huge});
   if (rest > Bytes(0)) pieces.push_back({piece.at + (piece.bytes - rest).count(), rest});
