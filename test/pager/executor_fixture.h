@@ -106,6 +106,7 @@ class ExecutorTest : public PagerTest {
     pager_.follow(&script_);
   }
   void TearDown() override {
+    if (goes_on_.joinable()) goes_on_.join();
     pager_.follow(nullptr);
     PagerTest::TearDown();
   }
@@ -151,8 +152,19 @@ class ExecutorTest : public PagerTest {
     return false;
   }
 
+  /// Lets go of the page-outs that are held, meanwhile.
+  void go_on_soon() {
+    goes_on_ = std::thread([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(30));
+      told_.holds = false;
+    });
+  }
+
   Told told_;
   Script script_;
+
+ private:
+  std::thread goes_on_;
 };
 
 }  // namespace tensorpager::pager

@@ -1,7 +1,5 @@
 // Pages that are passed on to page-ins before they are copied: page-ins go on by themselves, no budget is exceeded, and
 // no byte is lost when the copy fails.
-#include <thread>
-
 #include "../transfer/child_process.h"
 #include "executor_fixture.h"
 
@@ -14,7 +12,6 @@ class PassingOnTest : public ExecutorTest {
  protected:
   void TearDown() override {
     told_.holds = false;
-    if (goes_on_.joinable()) goes_on_.join();
     EXPECT_EQ(counts().over_budget_bytes, 0u);
     ExecutorTest::TearDown();
   }
@@ -39,18 +36,9 @@ class PassingOnTest : public ExecutorTest {
     EXPECT_TRUE(in.is_arriving());
     return {out, in};
   }
-  static Action await_queued(const Block& block) {
-    return {.kind = Kind::kAwaitQueued, .block = const_cast<Block*>(&block), .number = block.number};
+  static Action await_queued(Block& block) {
+    return {.kind = Kind::kAwaitQueued, .block = &block, .number = block.number};
   }
-  void go_on_soon() {
-    goes_on_ = std::thread([&] {
-      std::this_thread::sleep_for(std::chrono::milliseconds(30));
-      told_.holds = false;
-    });
-  }
-
- private:
-  std::thread goes_on_;
 };
 
 TEST_F(PassingOnTest, APageInGoesOnByItselfWhenThePageOutIsDoneThatItWaitsFor) {

@@ -12,11 +12,6 @@ using namespace base;
 
 class RelocatingTest : public ExecutorTest {
  protected:
-  void TearDown() override {
-    if (goes_on_.joinable()) goes_on_.join();
-    ExecutorTest::TearDown();
-  }
-
   struct Two {
     Block& first;   // is being copied until the tier is told to go on
     Block& second;  // waits for that
@@ -36,16 +31,6 @@ class RelocatingTest : public ExecutorTest {
                         {.kind = Kind::kAwait, .block = &second, .number = second.number}};
     run_op();
   }
-  /// Meanwhile.
-  void go_on_soon() {
-    goes_on_ = std::thread([&] {
-      std::this_thread::sleep_for(std::chrono::milliseconds(30));
-      told_.holds = false;
-    });
-  }
-
- private:
-  std::thread goes_on_;
 };
 
 TEST_F(RelocatingTest, NoOpCallsTheMachineForAPageOut) {
