@@ -14,10 +14,9 @@ class Ledger {
   explicit Ledger(base::Bytes budget) : budget_(budget) {}
 
   base::Bytes budget() const { return budget_; }
-  base::Bytes resident() const { return resident_; }    // blocks in memory, and slab chunks
-  base::Bytes slabs() const { return slabs_; }          // the part of resident that is slab chunks
-  base::Bytes live() const { return live_; }            // resident and paged out: what the program holds
-  base::Bytes passed_on() const { return passed_on_; }  // pages that only a page-in can take yet
+  base::Bytes resident() const { return resident_; }  // blocks in memory, and slab chunks
+  base::Bytes slabs() const { return slabs_; }        // the part of resident that is slab chunks
+  base::Bytes live() const { return live_; }          // resident and paged out: what the program holds
   base::Bytes charged() const { return resident_ + pooled_ + passed_on_; }
   base::Bytes peak() const { return peak_; }  // of charged
   base::Bytes need() const { return need_; }  // peak of live: the peak had nothing been evicted

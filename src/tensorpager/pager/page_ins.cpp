@@ -89,8 +89,8 @@ void Transfers::place(Arrival& arrival) {
 void Transfers::complete(const Arrival& arrival) noexcept {
   Block& block = *arrival.block;
   if (arrival.placing->is_beside) counts_.handling_beside_seconds += arrival.placing->seconds;
-  const base::Stopwatch watch(counts_.page_in_handling_seconds);
   forget_copied(arrival.after);
+  const base::Stopwatch watch(counts_.page_in_handling_seconds);
   arrival.placing->pages.end();
   settle_pool();
   const bool is_clean = arrival.access == Access::kRead;
@@ -105,8 +105,6 @@ void Transfers::complete(const Arrival& arrival) noexcept {
 void Transfers::release_staging(const Arrival& arrival) noexcept {
   if (arrival.placing && arrival.placing->error) {
     arrival.placing->pages.cancel();
-  } else if (mover_ == nullptr) {
-    binding_.discard(*arrival.block, arrival.pieces);
   } else {
     std::vector<arena::Piece> pieces = arrival.pieces;
     std::erase_if(pieces, [&](const arena::Piece& piece) { return passed_on_pages_.give_back(piece); });

@@ -167,6 +167,15 @@ void Transfers::end_unbind(Block& block, const Relocation& pages) noexcept {
   if (pages.to != nullptr) binding_.discard(block, pages.there());
 }
 
+/// A failure is only counted.
+void Transfers::finish_anyway(Block& block) noexcept {
+  try {
+    finish_page_out(block);
+  } catch (const std::exception&) {
+    ++counts_.failed_actions;
+  }
+}
+
 void Transfers::take_back(Block& block) noexcept {
   if (block.relocated || !block.copying || !queues_->is_done(block.copy)) return cancel_page_out(block);
   try {
@@ -179,14 +188,7 @@ void Transfers::take_back(Block& block) noexcept {
 
 void Transfers::cancel_page_out(Block& block) noexcept {
   if (block.residence == Residence::kOrphaned) return finish_orphan(block);
-  if (block.is_passed_on()) {
-    try {
-      return finish_page_out(block);
-    } catch (const std::exception&) {
-      ++counts_.failed_actions;
-    }
-    return;
-  }
+  if (block.is_passed_on()) return finish_anyway(block);
   if (block.copying && !queues_->cancel(std::exchange(block.copy, {}))) count_page_out(block);
   restore(block);
 }

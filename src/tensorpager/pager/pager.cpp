@@ -16,11 +16,7 @@ using base::Bytes;
 constinit thread_local ThreadState t_state;
 
 Pager::Pager(arena::AddressSpace& space, Binding& binding, std::unique_ptr<EvictionPolicy> policy)
-    : space_(space),
-      binding_(binding),
-      placed_(binding.placed()),
-      is_placed_(placed_ != nullptr),
-      table_(std::move(policy)) {}
+    : space_(space), binding_(binding), placed_(binding.placed()), table_(std::move(policy)) {}
 
 Pager::~Pager() {
   const Lock lock(*this);  // the tier's threads cannot enter any more
@@ -76,7 +72,7 @@ void Pager::set_sink(base::EventSink* sink) {
 
 /// For blocks that are held from an earlier session.
 void Pager::fit_into_budget() {
-  if (!is_placed_) return room_.make(Bytes(0));
+  if (!is_placed()) return room_.make(Bytes(0));
   for (Block* block : placed_->places().set_limit(ledger_.budget()))
     if (!transfers_.page_out(*block)) throw base::OverBudget(block->charged, room_.pinned(), ledger_.budget());
 }
@@ -85,7 +81,7 @@ void Pager::page_all_in() {
   executor_.forget_page_ins();
   transfers_.cancel_page_outs();
   table_.lift_budget();
-  if (is_placed_) placed_->places().set_limit(base::kUnlimited);
+  if (is_placed()) placed_->places().set_limit(base::kUnlimited);
   while (!table_.absent().empty()) room_.bring_in(*table_.absent().back(), Access::kWrite);
   for (std::size_t i = 0; i < table_.residents(); ++i) transfers_.make_writable(table_.resident(i));
 }
@@ -106,7 +102,7 @@ Block& Pager::create_once(Bytes size) {
     const bool is_expected = is_followed && !PinSet::is_within_op(holder) && executor_.begin_outside();
     const Wanted wanted{.bytes = block->charged,
                         .keep_whole = holder != nullptr ? holder->expected_room() : Bytes(0),
-                        .at = is_followed && is_placed_
+                        .at = is_followed && is_placed()
                                   ? executor_.source()->place_of_birth(block->size, block->charged)
                                   : std::nullopt};
     Place place;
@@ -115,7 +111,7 @@ Block& Pager::create_once(Bytes size) {
     block->number = ++births_;
     block->data = binding_.acquire(*block, place, ledger_.pool_allowance(block->charged));
     transfers_.settle_pool();
-    block->word = (held ? kPin : 0) | (is_placed_ ? kUnclaimed : 0);
+    block->word = (held ? kPin : 0) | (is_placed() ? kUnclaimed : 0);
     if (t_state.keeps_allocations) {
       block->kept = true;
       block->word |= kExport;

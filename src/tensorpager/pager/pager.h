@@ -143,7 +143,7 @@ class Pager {
   /// first.
   void end_op(OpEnd end) noexcept;
 
-  bool is_placed() const { return is_placed_; }
+  bool is_placed() const { return placed_ != nullptr; }
   /// If blocks share one arena: makes sure that what the op is likely to create finds a place, by moving its arguments
   /// together if they leave none. Nobody may have taken their addresses yet.
   void keep_room(PinSet& pins);
@@ -227,7 +227,6 @@ class Pager {
   arena::AddressSpace& space_;
   Binding& binding_;
   PlacedBinding* const placed_;  // the same, if its blocks have places; else null
-  const bool is_placed_;
   BlockTable table_;
   const arena::Ledger& ledger_ = table_.ledger();
   std::mutex mutex_;

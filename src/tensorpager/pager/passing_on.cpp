@@ -19,13 +19,7 @@ void Transfers::pass_pages_on(Block& block) {
 }
 
 void Transfers::finish_passed_on() noexcept {
-  while (!passed_on_pages_.empty() && is_copied(passed_on_pages_.oldest())) {
-    try {
-      finish_page_out(passed_on_pages_.oldest());
-    } catch (const std::exception&) {
-      ++counts_.failed_actions;
-    }
-  }
+  while (!passed_on_pages_.empty() && is_copied(passed_on_pages_.oldest())) finish_anyway(passed_on_pages_.oldest());
 }
 
 /// Finishes the page-outs of passed on blocks that are among these copies, which are done: a page-in behind them is.

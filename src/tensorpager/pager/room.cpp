@@ -28,7 +28,8 @@ void Room::submit(Bytes bytes) {
   while (ledger().resident() + bytes > ledger().budget() + transfers_.leaving_bytes()) {
     Block* const block = choose_victim();
     // Blocks that are accessed outside ops in turn stay: else each access would page out the next one.
-    const bool is_in_use = block != nullptr && block->last_use.load(std::memory_order_relaxed) >= clock_;
+    const bool is_in_use =
+        block != nullptr && block->last_use.load(std::memory_order_relaxed) >= clock_.load(std::memory_order_relaxed);
     if (is_in_use && cancel_unneeded_page_in()) continue;
     if (block != nullptr) {
       if (!mover_->may_unbind())
@@ -68,8 +69,9 @@ Place Room::make_place(const Wanted& wanted) {
     if (const auto* const place = std::get_if<Place>(&found)) return *place;
     if (const auto* const no_room = std::get_if<NoRoom>(&found)) {
       if (end_a_transfer()) continue;
-      note_required(pinned() + wanted.bytes);
-      throw base::OverBudget(wanted.bytes, pinned(), ledger().budget(), no_room->largest_run);
+      const Bytes pinned = this->pinned();
+      note_required(pinned + wanted.bytes);
+      throw base::OverBudget(wanted.bytes, pinned, ledger().budget(), no_room->largest_run);
     }
     const std::vector<Block*>& blocks = std::get<Places::ToEvict>(found).blocks;
     try {

@@ -158,6 +158,7 @@ class Transfers {
   void reclaim_pages(Block& block) noexcept;
   void end_unbind(Block& block, const Relocation& pages) noexcept;
   void await_copy_of(Block& block);
+  void finish_anyway(Block& block) noexcept;
   void put_below(Block& block);
   void unbind(Block& block);
   void restore(Block& block) noexcept;
