@@ -129,8 +129,10 @@ TEST_F(PlanCursorTest, TurnsRowsIntoActionsAtTheirOps) {
   end();
   EXPECT_EQ(begin("d", {kWeightSize, kFirstSize}),
             (std::vector<Action>{{.kind = Kind::kPageIn, .block = &first_, .offset = 0, .may_be_dirty = true}}));
+  EXPECT_FALSE(cursor_.ends_window());
   end();
   begin("e", {kFirstSize});
+  EXPECT_TRUE(cursor_.ends_window());
   end();
   EXPECT_EQ(cursor_.windows(), 1u);
   EXPECT_EQ(cursor_.position(), 0u);

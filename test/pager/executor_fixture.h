@@ -29,7 +29,7 @@ class Script final : public ActionSource {
     return expects;
   }
   /// What is planned is asked for at the end, and a test changes it after the op.
-  bool moves_at_end() const override { return !at_end.empty() || at_end_first || planned; }
+  bool ends_window() const override { return !ends_late && (!at_end.empty() || at_end_first || planned); }
   void end_op(std::vector<Action>& actions) override {
     ++ended;
     if (at_end_first) std::exchange(at_end_first, nullptr)();
@@ -57,6 +57,7 @@ class Script final : public ActionSource {
   std::vector<Action> at_begin, at_end;  // of the next op
   int ended = 0;                         // ops
   bool expects = true;                   // the next op
+  bool ends_late = false;                // also an op at whose end something is to be done
   std::function<void()> at_end_first;    // with the pager's lock held
   std::function<void()> at_death;        // likewise
   std::optional<base::Bytes> planned;

@@ -185,7 +185,7 @@ TEST_F(ExecutorTest, WhatAnotherSourcePagedOutIsNotThisOnes) {
   pager_.follow(&script_);
 }
 
-TEST_F(ExecutorTest, AnOpAtWhoseEndNothingMovesTakesTheLockOnce) {
+TEST_F(ExecutorTest, AnOpTakesTheLockOnceUnlessItsWindowEnds) {
   start_following(room_for(4));
   Block& block = make(kBlock, 1);
   script_.ended = 0;
@@ -198,6 +198,20 @@ TEST_F(ExecutorTest, AnOpAtWhoseEndNothingMovesTakesTheLockOnce) {
   script_.at_end = {{Kind::kPageOut, &block}};
   run_op(&block);
   EXPECT_EQ(script_.ended, 3);
+}
+
+TEST_F(ExecutorTest, WhatLeavesAtTheEndOfAnOpIsSubmittedWithWhateverTakesTheLockNext) {
+  start_following(room_for(4));
+  Block &first = make(kBlock, 1), &second = make(kBlock, 2);
+  script_.ends_late = true;
+  script_.at_end = {{Kind::kPageOut, &first}};
+  run_op(&first);
+  EXPECT_FALSE(first.is_absent());
+  destroy(second);
+  EXPECT_TRUE(first.is_absent()) << "a death";
+  script_.at_begin = {{.kind = Kind::kAwait, .block = &first, .number = first.number}};
+  run_op();
+  EXPECT_EQ(first.residence, Residence::kBelow);
 }
 
 TEST_F(ExecutorTest, ASourceThatIsDroppedDuringAnOpIsNotNotifiedOfItsEnd) {

@@ -137,13 +137,6 @@ void PlanCursor::begin_rows(std::vector<Action>& actions, std::optional<std::uin
   }
 }
 
-bool PlanCursor::moves_at_end() const {
-  const auto moves = [&](std::uint32_t i) {
-    return agenda_->row(i).leave == Leave::kPageOut || agenda_->row(i).leave == Leave::kDrop;
-  };
-  return position_ + 1 == agenda_->ops() || std::ranges::any_of(agenda_->leaving(position_ + 1), moves);
-}
-
 void PlanCursor::end_op(std::vector<Action>& actions) {
   const bool is_plans = !is_another();
   op_ = Op::kNone;

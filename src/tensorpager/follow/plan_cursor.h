@@ -40,7 +40,7 @@ class PlanCursor final : public ActionSource {
   bool is_in_op() const { return op_ == Op::kPlanned || op_ == Op::kProvisional; }
 
   bool begin_op(const OpSignature& op, std::span<Block* const> touched, std::vector<Action>& actions) override;
-  bool moves_at_end() const override;
+  bool ends_window() const override { return position_ + 1 == agenda_->ops(); }
   void end_op(std::vector<Action>& actions) override;
   void created(Block& block) override;
   void died(Block& block) noexcept override;

@@ -28,7 +28,7 @@ class PlanSwitch final : public ActionSource {
   void start_after(std::size_t i);
 
   bool begin_op(const base::OpSignature& op, std::span<Block* const> touched, std::vector<Action>& actions) override;
-  bool moves_at_end() const override { return cursors_[active_]->moves_at_end(); }
+  bool ends_window() const override { return cursors_[active_]->ends_window(); }
   void end_op(std::vector<Action>& actions) override;
   void created(Block& block) override;
   void died(Block& block) noexcept override;

@@ -47,8 +47,8 @@ inline void page_out_for_good(Block& block, std::vector<Action>& actions) {
 /// How an op ends by the plan that is followed.
 enum class OpEnd : std::uint8_t {
   kUnplanned,  // it is not the op that the plan expects
-  kQuiet,      // nothing moves at its end
-  kMoves,      // blocks leave, or the window ends
+  kLate,       // with whatever the thread does next that takes the lock
+  kAtOnce,     // the window ends: the program may pause, and what leaves moves meanwhile
 };
 
 class ActionSource {
@@ -58,9 +58,9 @@ class ActionSource {
   /// An op that touches these blocks, each listed once, begins; adds what is to be done first to `actions`. Returns
   /// true if it is the expected op: `end_op` follows then.
   virtual bool begin_op(const base::OpSignature& op, std::span<Block* const> touched, std::vector<Action>& actions) = 0;
-  /// Whether the end of the op under way, which is the expected one, may move anything. If not, `end_op` may come late:
-  /// before the next call of any other function.
-  virtual bool moves_at_end() const = 0;
+  /// Returns whether the op under way, which is the expected one, is the last of its window. If not, `end_op` may come
+  /// late: before the next call of any other function.
+  virtual bool ends_window() const = 0;
   /// That op has ended, and its temporaries are freed.
   virtual void end_op(std::vector<Action>& actions) = 0;
 

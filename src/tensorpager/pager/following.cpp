@@ -29,11 +29,11 @@ OpEnd Pager::begin_op(const base::OpSignature& op, std::span<Block* const> touch
   const bool is_expected = executor_.begin_op(op, touched);
   note_curve();
   if (!is_expected) return OpEnd::kUnplanned;
-  return executor_.source()->moves_at_end() ? OpEnd::kMoves : OpEnd::kQuiet;
+  return executor_.source()->ends_window() ? OpEnd::kAtOnce : OpEnd::kLate;
 }
 
 void Pager::end_op(OpEnd end) noexcept {
-  if (end == OpEnd::kQuiet) return ended_.store(&t_state, std::memory_order_release);
+  if (end == OpEnd::kLate) return ended_.store(&t_state, std::memory_order_release);
   const PagingTime paging(is_paging_timed(), &paging_nanoseconds_);
   const Lock lock(*this);
   if (is_told_to_source()) executor_.end_op();
