@@ -21,14 +21,15 @@ test: build
 	ctest --preset $(PRESET)
 	$(PYTEST)
 
-# With the tests marked or labelled slow, the contract under the rebinding binding too, the benchmarks compiled, and with a
-# second version of torch.
+# With the tests marked or labelled slow, the contract under the rebinding binding too, the benchmarks compiled, with a second
+# version of torch, and the static analyzer.
 test-full: build
 	cmake --build --preset $(PRESET) --target bench_modules
 	ctest --preset $(PRESET)-full
 	$(PYTEST) -m ""
 	TENSORPAGER_BINDING=rebinding $(PYTEST) test/contract
 	tools/test_other_torch.sh
+	tools/clang_tidy.sh '-*,clang-analyzer-core.*,clang-analyzer-cplusplus.*,clang-analyzer-deadcode.*'
 
 bench: build
 	cmake --build --preset $(PRESET) --target bench_modules

@@ -11,26 +11,6 @@ check() {
   "$@" || failed+=("$name")
 }
 
-# The std-only sources, because these compile in seconds and hold most of the logic.
-std_only_sources() {
-  .venv/bin/python - <<'PYTHON'
-import json
-import pathlib
-
-for entry in json.loads(pathlib.Path("build/std/compile_commands.json").read_text()):
-    if pathlib.Path(entry["file"]).is_relative_to(pathlib.Path("src").resolve()):
-        print(entry["file"], end="\0")
-PYTHON
-}
-
-# Its standard error holds one line of statistics a file, and what went wrong when it could not run.
-clang_tidy() {
-  cmake --preset std >build/lint.log 2>&1 &&
-    std_only_sources | xargs -0 -n 1 -P "$(nproc)" .venv/bin/clang-tidy -p build/std --quiet 2>build/lint.log && return
-  cat build/lint.log
-  return 1
-}
-
 # Over 300 lines is a question, over 500 is split.
 file_lengths() {
   local too_long=0 file lines
@@ -48,7 +28,7 @@ file_lengths() {
 
 mkdir -p build
 check format tools/format.sh --check
-check clang-tidy clang_tidy
+check clang-tidy tools/clang_tidy.sh
 check ruff .venv/bin/ruff check --quiet --output-format concise
 check "file lengths" file_lengths
 check "texts of mutations" .venv/bin/python tools/mutate.py --check

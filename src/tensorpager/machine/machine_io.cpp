@@ -100,7 +100,7 @@ std::string write_machine(const Machine& machine) {
     text += "ops bytes_per_second=" + real(machine.byte_rate) + " launch_ns=" + std::to_string(machine.launch.count());
     for (const auto& [precision, rate] : machine.flop_rate)
       text += std::string(" ") + trace::name_of(precision) + "=" + real(rate);
-    text += "\n";
+    text += '\n';
   }
   if (machine.card)
     text += "card compute=" + std::to_string(machine.card->major) + "." + std::to_string(machine.card->minor) +

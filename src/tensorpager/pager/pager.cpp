@@ -230,6 +230,7 @@ void Pager::page_out_all() {
   executor_.forget_page_ins();
   while (!transfers_.arriving().empty()) transfers_.cancel_page_in(*transfers_.arriving().back().block);
   std::vector<Block*> resident;
+  resident.reserve(table_.residents());
   for (std::size_t i = 0; i < table_.residents(); ++i) resident.push_back(&table_.resident(i));
   try {
     for (Block* block : resident) transfers_.begin_page_out(*block);

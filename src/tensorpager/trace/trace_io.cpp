@@ -173,7 +173,7 @@ std::string write_trace(const Trace& trace) {
     if (storage.entry) text += " entry";
     if (storage.identity) text += " identity=" + std::to_string(*storage.identity);
     if (!storage.name.empty()) text += " name=" + storage.name;
-    text += "\n";
+    text += '\n';
   }
   for (const Op& op : trace.ops) {
     text += "op " + op.name;
@@ -190,7 +190,7 @@ std::string write_trace(const Trace& trace) {
     if (op.list) text += " list";
     if (op.backward) text += " backward";
     if (op.optimizer) text += " optimizer";
-    text += "\n";
+    text += '\n';
   }
   return text + "end\n";
 }
