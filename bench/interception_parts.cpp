@@ -53,7 +53,7 @@ void set_level(const std::string& level) {
   c10::impl::tls_set_dispatch_key_included(intercept::kKey, false);
   all.reset();
   aten.reset();
-  intercept::set_active(false);
+  intercept::pass_calls_through();
   if (level == "none") return;
   const auto library = [](const char* name) {
     return std::make_unique<torch::Library>(torch::Library::IMPL, name, intercept::kKey, __FILE__, __LINE__);
@@ -72,7 +72,7 @@ void set_level(const std::string& level) {
     intercept::register_fallthroughs(*aten, c10::DispatchKey::CPU);
     if (level == "unboxed") intercept::register_hot_ops(*aten);
   }
-  intercept::set_active(true);
+  intercept::see_calls(nullptr);
   c10::impl::tls_set_dispatch_key_included(intercept::kKey, true);
 }
 

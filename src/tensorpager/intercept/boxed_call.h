@@ -48,7 +48,7 @@ class BoxedCall {
     else
       op_.redispatchBoxed(after_key(keys_), &stack_);
     release_finished_collectives();  // this op may have waited for one
-    return torch::jit::last(stack_, info_.returns);
+    return results();
   }
 
   /// The arguments are still on the stack if a kernel was called unboxed, which all kernels that allocate are.
@@ -58,13 +58,29 @@ class BoxedCall {
                          is_there ? c10::ArrayRef(stack_.data() + first_, info_.arguments) : described_);
   }
 
- private:
+ protected:
+  c10::ArrayRef<c10::IValue> results() const { return torch::jit::last(stack_, info_.returns); }
+
   const c10::OperatorHandle& op_;
   const OpInfo& info_;
   c10::DispatchKeySet keys_;
   torch::jit::Stack& stack_;
+
+ private:
   std::size_t first_;  // of the arguments, on the stack
   c10::ArrayRef<c10::IValue> described_;
+};
+
+/// The same, with its kernel called by the runner.
+class HandedOnCall : public BoxedCall {
+ public:
+  using BoxedCall::BoxedCall;
+
+  c10::ArrayRef<c10::IValue> run() const {
+    g_target.runner(op_, after_key(keys_), &stack_);
+    release_finished_collectives();
+    return results();
+  }
 };
 
 }  // namespace tensorpager::intercept

@@ -53,7 +53,7 @@ class CompiledCall {
 }  // namespace
 
 void run_compiled(std::span<const StorageArgument> storages, c10::function_ref<void()> kernel) {
-  if (!g_target.active) return kernel();
+  if (g_target.calls == Calls::kPassThrough) return kernel();
   run_op(CompiledCall(storages, kernel));
 }
 

@@ -8,11 +8,19 @@
 
 #include "tensorpager/base/errors.h"
 #include "tensorpager/intercept/device_storages.h"
+#include "tensorpager/intercept/kernel_runner.h"
 #include "tensorpager/intercept/tensors.h"
 #include "tensorpager/pager/pin_set.h"
 #include "tensorpager/pager/shortage.h"
 
 namespace tensorpager::intercept {
+
+/// What happens to a call.
+enum class Calls : std::uint8_t {
+  kPassThrough,  // its kernel is called, and nothing else
+  kSeen,
+  kHandedOn,  // seen, and its kernel is called by the runner
+};
 
 /// What the interceptor works on. Set once, before the first op is seen; the objects live for ever.
 struct Target {
@@ -20,7 +28,8 @@ struct Target {
   const arena::AddressSpace* space = nullptr;
   c10::DeleterFnPtr claimed = nullptr;  // see BlockFinder
   DeviceStorages* device = nullptr;     // an accelerator's, if they are recorded instead of the host's
-  bool active = false;                  // false: calls pass through
+  Calls calls = Calls::kPassThrough;
+  KernelRunner runner = nullptr;  // of kHandedOn
 
   /// The sink of recorded ops; null if nothing is recorded.
   base::EventSink* sink() const { return device != nullptr ? device->sink() : pager->sink(); }

@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include "tensorpager/intercept/frame.h"
+#include "tensorpager/intercept/interceptor.h"
 #include "tensorpager/intercept/key.h"
 #include "tensorpager/intercept/op_info.h"
 #include "tensorpager/intercept/op_protocol.h"
@@ -56,9 +57,17 @@ struct Kernel<Op, Result(Arguments...)> {
   std::tuple<std::remove_reference_t<Arguments>&...> arguments;
 
   static Result call(c10::DispatchKeySet keys, Arguments... arguments) {
-    if (!g_target.active) [[unlikely]]
-      return Op::redispatch(after_key(keys), std::forward<Arguments>(arguments)...);
+    if (g_target.calls != Calls::kSeen) [[unlikely]]
+      return call_otherwise(keys, std::forward<Arguments>(arguments)...);
     return run_op(Kernel{keys, {arguments...}});
+  }
+  /// Calls pass through, or are boxed for the runner.
+  [[gnu::noinline, gnu::cold]] static Result call_otherwise(c10::DispatchKeySet keys, Arguments... arguments) {
+    if (g_target.calls == Calls::kPassThrough)
+      return Op::redispatch(after_key(keys), std::forward<Arguments>(arguments)...);
+    static const c10::OperatorHandle op = c10::Dispatcher::singleton().findSchemaOrThrow(Op::name, Op::overload_name);
+    return c10::impl::BoxedKernelWrapper<Result(Arguments...)>::call(c10::BoxedKernel::makeFromFunction<&run_boxed>(),
+                                                                     op, keys, std::forward<Arguments>(arguments)...);
   }
 
   pager::WorkingRoom* room() const { return &working_room; }

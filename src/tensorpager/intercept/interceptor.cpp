@@ -19,12 +19,16 @@
 namespace tensorpager::intercept {
 
 void run_boxed(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
-  if (!g_target.active) {
+  if (g_target.calls == Calls::kPassThrough) {
     op.redispatchBoxed(after_key(keys), stack);
     return;
   }
   const OpInfo& info = op_info(op);
   if (info.list_op && run_in_parts(op, info, keys, *stack)) return;
+  if (g_target.calls == Calls::kHandedOn && !info.collective) [[unlikely]] {
+    run_op(HandedOnCall(op, info, keys, *stack));
+    return;
+  }
   run_op(BoxedCall(op, info, keys, *stack));
 }
 
@@ -53,10 +57,15 @@ std::array<std::mutex*, 2> locks_over_forks() { return {&foreign_lock(), &collec
 
 void record_device(DeviceStorages* storages) { g_target.device = storages; }
 
-void set_active(bool active) { g_target.active = active; }
+void see_calls(KernelRunner runner) {
+  g_target.runner = runner;
+  g_target.calls = runner == nullptr ? Calls::kSeen : Calls::kHandedOn;
+}
+
+void pass_calls_through() { g_target.calls = Calls::kPassThrough; }
 
 void enter_thread() {
-  if (!g_target.active) return;
+  if (g_target.calls == Calls::kPassThrough) return;
   if (!pager::t_state.entered) [[unlikely]] {
     pager::t_state.entered = true;
     pager::t_state.keeps_allocations = is_collective_thread();

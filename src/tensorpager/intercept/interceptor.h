@@ -10,6 +10,7 @@
 #include "tensorpager/arena/address_space.h"
 #include "tensorpager/base/config.h"
 #include "tensorpager/intercept/device_storages.h"
+#include "tensorpager/intercept/kernel_runner.h"
 #include "tensorpager/pager/pager.h"
 
 namespace c10 {
@@ -32,8 +33,10 @@ pager::Block* find_block(c10::StorageImpl& storage);
 /// From now on records these, and not the host's blocks. They must live for ever.
 void record_device(DeviceStorages* storages);
 
-/// Whether calls are seen, or pass through.
-void set_active(bool active);
+/// From now on calls are seen; `runner` calls their kernels, unless it is null.
+void see_calls(KernelRunner runner);
+/// From now on calls pass through.
+void pass_calls_through();
 
 /// Puts the key into this thread's set, so that its ops are seen. Cheap to repeat; does nothing while inactive.
 void enter_thread();

@@ -24,7 +24,7 @@ class SeeingTable final : public c10::impl::PyInterpreterVTable {
   explicit SeeingTable(const PyInterpreterVTable& python) : python_(python) {}
 
   void dispatch(const c10::OperatorHandle& op, torch::jit::Stack* stack) const override {
-    if (!g_target.active || !c10::impl::tls_is_dispatch_key_excluded(kKey)) {
+    if (g_target.calls == Calls::kPassThrough || !c10::impl::tls_is_dispatch_key_excluded(kKey)) {
       python_.dispatch(op, stack);
       return;
     }
