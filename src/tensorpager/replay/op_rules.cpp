@@ -1,0 +1,212 @@
+#include "tensorpager/replay/op_rules.h"
+
+#include <algorithm>
+#include <array>
+#include <memory>
+
+namespace tensorpager::replay {
+namespace {
+
+using c10::DispatchKey;
+
+bool may_hold_tensor(const c10::TypePtr& type) {
+  switch (type->kind()) {
+    case c10::TypeKind::TensorType:
+      return true;
+    case c10::TypeKind::OptionalType:
+    case c10::TypeKind::ListType:
+      return may_hold_tensor(type->containedTypes()[0]);
+    default:
+      return false;
+  }
+}
+
+bool is_written(const c10::Argument& argument) {
+  const auto* alias = argument.alias_info();
+  if (alias == nullptr) return false;
+  const auto& inner = alias->containedTypes();  // Tensor(a!)[]
+  return alias->isWrite() || std::ranges::any_of(inner, [](const c10::AliasInfo& one) { return one.isWrite(); });
+}
+
+bool is_a_librarys(const c10::OperatorHandle& op) { return !op.schema().name().starts_with("aten::"); }
+
+bool works_on_lists(const c10::OperatorHandle& op) {
+  const std::string& name = op.schema().name();
+  return name.find("::_foreach_") != std::string::npos || name.find("::_fused_") != std::string::npos ||
+         name.find("::_amp_") != std::string::npos;
+}
+
+bool returns_no_tensor(const c10::OperatorHandle& op) {
+  return std::ranges::none_of(op.schema().returns(),
+                              [](const c10::Argument& result) { return may_hold_tensor(result.type()); });
+}
+
+bool is_view(const c10::OperatorHandle& op) {
+  const c10::FunctionSchema& schema = op.schema();
+  return std::ranges::none_of(schema.arguments(), is_written) &&
+         std::ranges::all_of(schema.returns(), [](const c10::Argument& one) { return one.alias_info() != nullptr; });
+}
+
+bool changes_a_tensors_sizes(const c10::OperatorHandle& op) { return op.hasTag(at::Tag::inplace_view); }
+
+bool takes_a_generator(const c10::OperatorHandle& op) {
+  return std::ranges::any_of(op.schema().arguments(), [](const c10::Argument& argument) {
+    return argument.type()->str().find("Generator") != std::string::npos;
+  });
+}
+
+bool is_tagged_random(const c10::OperatorHandle& op) { return op.hasTag(at::Tag::nondeterministic_seeded); }
+
+bool has_kernel(const c10::OperatorHandle& op) {
+  return op.hasKernelForDispatchKey(DispatchKey::CPU) ||
+         op.hasKernelForDispatchKey(DispatchKey::CompositeExplicitAutograd) ||
+         op.hasKernelForDispatchKey(DispatchKey::CompositeExplicitAutogradNonFunctional);
+}
+
+bool has_no_kernel(const c10::OperatorHandle& op) { return !has_kernel(op); }
+
+bool is_any(const c10::OperatorHandle& /*op*/) { return true; }
+
+/// By name, without the overload: the exceptions from the table by schema, which come before it.
+struct Named {
+  std::string_view name;  // `aten::empty*`: all that begin so
+  Purity purity;
+  const char* reason;
+};
+constexpr Named kNamed[] = {
+    {"aten::empty*", Purity::kNever, "writes nothing: whoever fills the memory later need not be an op"},
+    {"aten::new_empty*", Purity::kNever, "writes nothing: whoever fills the memory later need not be an op"},
+    {"aten::_efficientzerotensor", Purity::kNever, "its result has no memory"},
+    {"aten::from_file", Purity::kNever, "the file may have changed"},
+    {"aten::_ctc_loss", Purity::kNever, "leaves gaps in a result, which another op may copy"},
+    {"aten::_unsafe_view", Purity::kNever, "its result is an alias, which its schema does not say"},
+    {"aten::unsafe_split*", Purity::kNever, "its results are aliases, which its schema does not say"},
+    {"aten::mkldnn_rnn_layer*", Purity::kNever, "its workspace differs from call to call, and is written unannounced"},
+    {"aten::put*", Purity::kNever, "adds from several threads in any order if it accumulates"},
+    {"aten::index_put*", Purity::kNever, "adds from several threads in any order if it accumulates"},
+    {"aten::_index_put_impl*", Purity::kNever, "adds from several threads in any order if it accumulates"},
+    {"aten::_unsafe_index_put", Purity::kNever, "adds from several threads in any order if it accumulates"},
+    {"aten::_unsafe_masked_index_put_accumulate", Purity::kNever, "adds from several threads in any order"},
+    {"aten::resize*", Purity::kNever, "changes what a tensor is, and writes nothing"},
+    {"aten::_resize*", Purity::kNever, "changes what a tensor is, and writes nothing"},
+    {"aten::set_", Purity::kNever, "changes what a tensor is, and writes nothing"},
+    {"aten::native_batch_norm", Purity::kScratch, "writes its running statistics, which its schema does not say"},
+    {"aten::_scaled_dot_product*", Purity::kNoDraw, "draws only if there is dropout"},
+};
+
+/// By schema; the first line that fits applies.
+struct BySchema {
+  bool (*fits)(const c10::OperatorHandle&);
+  Purity purity;
+  const char* reason;
+};
+constexpr BySchema kBySchema[] = {
+    {&is_a_librarys, Purity::kNever, "a library's: nobody knows what it reads and writes"},
+    {&works_on_lists, Purity::kNever, "works on lists of tensors, and is run in parts"},
+    {&returns_no_tensor, Purity::kNever, "returns no tensor that could be rebuilt"},
+    {&is_view, Purity::kNever, "makes a view, which has no bytes of its own"},
+    {&changes_a_tensors_sizes, Purity::kNever, "changes what a tensor is, and writes nothing"},
+    {&takes_a_generator, Purity::kNever, "draws from a generator"},
+    {&is_tagged_random, Purity::kNever, "draws from a generator"},
+    {&has_no_kernel, Purity::kNever, "made of other ops, which are replayed themselves"},
+    {&is_any, Purity::kPure, "torch's, and no line above knows otherwise"},
+};
+
+bool fits(std::string_view pattern, std::string_view name) {
+  return pattern.ends_with('*') ? name.starts_with(pattern.substr(0, pattern.size() - 1)) : name == pattern;
+}
+
+/// Arguments that an op of kScratch writes unannounced.
+bool is_scratch(const c10::Argument& argument) {
+  return argument.name() == "running_mean" || argument.name() == "running_var";
+}
+
+void judge(const c10::OperatorHandle& op, OpRule& rule) {
+  const auto* const named =
+      std::ranges::find_if(kNamed, [&](const Named& one) { return fits(one.name, op.schema().name()); });
+  if (named != std::end(kNamed)) {
+    rule.purity = named->purity;
+    rule.reason = named->reason;
+    return;
+  }
+  const auto* const line = std::ranges::find_if(kBySchema, [&](const BySchema& one) { return one.fits(op); });
+  rule.purity = line->purity;
+  rule.reason = line->reason;
+}
+
+std::unique_ptr<const OpRule> make_rule(const c10::OperatorHandle& op) {
+  const c10::FunctionSchema& schema = op.schema();
+  auto made = std::make_unique<OpRule>();
+  OpRule& rule = *made;
+  rule.schema = &schema;
+  rule.name = toString(op.operator_name());
+  rule.arguments = static_cast<std::uint32_t>(schema.arguments().size());
+  rule.returns = static_cast<std::uint32_t>(schema.returns().size());
+  judge(op, rule);
+  for (std::uint32_t i = 0; i < rule.arguments; ++i) {
+    const c10::Argument& argument = schema.arguments()[i];
+    if (is_written(argument)) rule.written.push_back(i);
+    if (rule.purity == Purity::kScratch && is_scratch(argument)) rule.scratch.push_back(i);
+    if (argument.name() == "dropout_p") rule.dropout = i;
+  }
+  for (const c10::Argument& result : schema.returns()) rule.returns_alias.push_back(result.alias_info() != nullptr);
+  rule.is_torchs = !is_a_librarys(op);
+  rule.has_kernel = has_kernel(op);
+  rule.has_autocast_kernel = op.hasKernelForDispatchKey(DispatchKey::AutocastCPU);
+  rule.has_own_autograd = !rule.is_torchs && (op.hasKernelForDispatchKey(DispatchKey::Autograd) ||
+                                              op.hasKernelForDispatchKey(DispatchKey::AutogradCPU));
+  return made;
+}
+
+/// Open addressing by the schema's address; entries are never removed. Twice the overloads that torch has.
+constexpr std::size_t kSlots = 16384;
+std::array<std::atomic<const OpRule*>, kSlots> g_slots{};
+
+std::size_t slot_of(const c10::FunctionSchema* schema) {
+  return (reinterpret_cast<std::uintptr_t>(schema) >> 4) * 0x9E3779B97F4A7C15ULL >> 50;  // 14 bits: kSlots
+}
+
+/// Takes no lock, since a fork may come at any time. If threads meet an op together, one's entry stays.
+[[gnu::noinline]] const OpRule& insert(const c10::OperatorHandle& op) {
+  std::unique_ptr<const OpRule> made = make_rule(op);
+  std::size_t slot = slot_of(&op.schema());
+  for (std::size_t tries = 0; tries < kSlots; ++tries, slot = (slot + 1) % kSlots) {
+    const OpRule* there = nullptr;
+    if (g_slots[slot].compare_exchange_strong(there, made.get(), std::memory_order_acq_rel)) return *made.release();
+    if (there->schema == made->schema) return *there;
+  }
+  TORCH_CHECK(false, "Tensorpager: more than ", kSlots, " operators");
+}
+
+}  // namespace
+
+bool OpRule::allows(c10::ArrayRef<c10::IValue> call) const {
+  if (differed.load(std::memory_order_relaxed)) return false;
+  if (is_trusted.load(std::memory_order_relaxed)) return true;
+  switch (purity) {
+    case Purity::kPure:
+    case Purity::kScratch:
+      return true;
+    case Purity::kNoDraw:
+      return dropout != kNone && call[dropout].isDouble() && call[dropout].toDouble() == 0;
+    case Purity::kNever:
+      break;
+  }
+  return false;
+}
+
+const OpRule& op_rule(const c10::OperatorHandle& op) {
+  const c10::FunctionSchema* schema = &op.schema();
+  for (std::size_t slot = slot_of(schema);; slot = (slot + 1) % kSlots) {
+    const OpRule* rule = g_slots[slot].load(std::memory_order_acquire);
+    if (rule == nullptr) return insert(op);
+    if (rule->schema == schema) return *rule;
+  }
+}
+
+void for_each_rule(const std::function<void(const OpRule&)>& visit) {
+  for (const auto& slot : g_slots)
+    if (const OpRule* rule = slot.load(std::memory_order_acquire)) visit(*rule);
+}
+
+}  // namespace tensorpager::replay

@@ -1,0 +1,59 @@
+// Which ops can be run again for the bytes that they made: one table by schema, and a short list by name. What is known
+// to hold for every op of torch is said by schema; the list has the exceptions, each of which was found by running
+// torch's op database twice, or by reading. An op that no line knows is never replayed.
+//
+// A rule is about the CPU's kernels, and about one number of threads: see Ambient.
+#pragma once
+
+#include <ATen/core/dispatch/Dispatcher.h>
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tensorpager::replay {
+
+enum class Purity : std::uint8_t {
+  kNever,
+  kPure,     // a function of its arguments; writes what its schema says
+  kScratch,  // pure, if arguments that it writes unannounced are copies
+  kNoDraw,   // pure if its probability of dropout is 0
+};
+
+struct OpRule {
+  static constexpr std::uint32_t kNone = ~std::uint32_t{0};
+
+  const c10::FunctionSchema* schema = nullptr;
+  std::string name;  // aten::add.Tensor
+  Purity purity = Purity::kNever;
+  const char* reason = "";
+  std::vector<std::uint32_t> written;  // arguments
+  std::vector<std::uint32_t> scratch;  // arguments; of kScratch
+  std::uint32_t dropout = kNone;       // argument; of kNoDraw
+  std::vector<bool> returns_alias;     // by result
+  std::uint32_t arguments = 0;
+  std::uint32_t returns = 0;
+  bool is_torchs = false;   // not a library's
+  bool has_kernel = false;  // for the CPU, or for all backends
+  bool has_autocast_kernel = false;
+  bool has_own_autograd = false;  // a library's, which may do anything
+
+  /// A replay gave other results in this process: it is never replayed again.
+  mutable std::atomic<bool> differed{false};
+  /// A test says that it is pure.
+  mutable std::atomic<bool> is_trusted{false};
+
+  /// Whether this call can be replayed.
+  bool allows(c10::ArrayRef<c10::IValue> call) const;
+};
+
+/// Found without a lock after the first call of an op. Lives for ever.
+const OpRule& op_rule(const c10::OperatorHandle& op);
+
+/// Calls `visit` for each op met so far.
+void for_each_rule(const std::function<void(const OpRule&)>& visit);
+
+}  // namespace tensorpager::replay
