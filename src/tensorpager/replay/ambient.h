@@ -1,0 +1,51 @@
+// What an op's result depends on besides its arguments: switches of the process and of the thread. Captured with an op,
+// and put back for a replay. Grad mode and requires_grad are none of them: below autograd no kernel asks for them.
+//
+// Some switches are the process's, so ops of other threads see them too while a replay runs; the thread count, autocast
+// and denormal numbers are this thread's.
+#pragma once
+
+#include <ATen/Context.h>
+#include <c10/core/ScalarType.h>
+
+#include <array>
+
+namespace tensorpager::replay {
+
+struct Ambient {
+  int threads = 1;  // kernels cut their work, and so their sums, by it
+  bool mkldnn = true;
+  bool mkldnn_deterministic = false;
+  std::array<at::Float32Precision, 3> float32 = {};  // oneDNN's, of convolutions, recurrent layers and products
+  bool fp16_reduction = true;
+  bool deterministic = false;
+  bool deterministic_warns = false;
+  bool fills_uninitialized = true;
+  bool flushes_denormals = false;
+  at::ScalarType default_type = at::kFloat;  // of a floating result of integers
+  bool autocasts = false;                    // inside an autocast kernel it is off
+  at::ScalarType autocast_type = at::kBFloat16;
+  bool autocast_caches = true;
+
+  static Ambient now();
+  bool operator==(const Ambient&) const = default;
+
+  /// Whether AmbientGuard can bring this about. Float32 precisions cannot be set for a while: they inherit from each
+  /// other, and torch does not say which of them were set.
+  bool can_be_set() const;
+};
+
+/// Sets what differs now, and puts it back. `ambient.can_be_set()` must hold.
+class AmbientGuard {
+ public:
+  explicit AmbientGuard(const Ambient& ambient);
+  ~AmbientGuard();
+  AmbientGuard(const AmbientGuard&) = delete;
+  AmbientGuard& operator=(const AmbientGuard&) = delete;
+
+ private:
+  const Ambient before_ = Ambient::now();
+  const Ambient during_;
+};
+
+}  // namespace tensorpager::replay
