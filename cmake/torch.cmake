@@ -34,7 +34,9 @@ tensorpager_module(memory SOURCES torch_allocator.cpp torch_storages.cpp USES me
 tensorpager_module(intercept
   SOURCES call_record.cpp collectives.cpp compiled_call.cpp device_storages.cpp fallthrough.cpp foreign.cpp frame.cpp hot_ops.cpp interceptor.cpp list_ops.cpp op_info.cpp op_work.cpp python_dispatch.cpp tensors.cpp
   USES arena pager)
-tensorpager_module(replay SOURCES ambient.cpp captured_op.cpp leaf.cpp op_rules.cpp USES base)
+tensorpager_module(replay
+  SOURCES ambient.cpp captured_op.cpp draw_watch.cpp leaf.cpp op_rules.cpp scratch_allocator.cpp verification.cpp verifier.cpp
+  USES base arena)
 target_link_libraries(tensorpager_replay PUBLIC torch_cpu)
 tensorpager_module(dry
   SOURCES attention_shapes.cpp call.cpp card.cpp convolution_shapes.cpp draws.cpp dry.cpp first_run.cpp op_traits.cpp outcome.cpp recurrent_shapes.cpp shape_table.cpp shapes.cpp signature.cpp skipper.cpp stand_ins.cpp
