@@ -42,7 +42,7 @@ tensorpager_module(dry
   SOURCES attention_shapes.cpp call.cpp card.cpp convolution_shapes.cpp draws.cpp dry.cpp first_run.cpp op_traits.cpp outcome.cpp recurrent_shapes.cpp shape_table.cpp shapes.cpp signature.cpp skipper.cpp stand_ins.cpp
   USES base)
 target_link_libraries(tensorpager_dry PUBLIC torch_cpu)
-tensorpager_module(session SOURCES accelerator.cpp dry_run.cpp session.cpp statistics_file.cpp system_calls.cpp trace_file.cpp USES dry intercept memory guide follow plan trace transfer)
+tensorpager_module(session SOURCES accelerator.cpp dry_run.cpp session.cpp statistics_file.cpp system_calls.cpp trace_file.cpp USES dry intercept memory replay guide follow plan trace transfer)
 target_link_libraries(tensorpager_session PUBLIC tensorpager_dry PRIVATE nlohmann_json::nlohmann_json)
 target_link_libraries(tensorpager_memory PUBLIC torch_cpu)
 target_link_libraries(tensorpager_intercept PUBLIC torch_cpu)

@@ -34,6 +34,7 @@ def enable(
     on_demand: bool | None = None,
     plan_sync: bool | None = None,
     quiet: bool | None = None,
+    verify_replay: bool | None = None,
 ) -> Session:
     """Charges and pages what this process allocates from now on, on the CPU.
 
@@ -54,6 +55,7 @@ def enable(
     plan_sync: waits while a plan is made, instead of making it in the background, so that runs are reproducible.
     quiet: prints no line on standard error where a plan becomes active, and none on tensors that were made before and are therefore
         outside the budget.
+    verify_replay: runs each op that can be run again twice more, on copies, and reports differences, for testing.
 
     Raises ValueError for a wrong value, a plan that is not right for its trace or for a larger budget, or when a session is active,
     OSError for a spill directory that cannot be used, ImportError where this build was made for another Python or torch. An op that does

@@ -59,6 +59,7 @@ struct Options {
   std::string stats{};                  // a file that gets the statistics when the session ends, as JSON; default: none
   std::optional<bool> quiet{};          // no line when a plan becomes active
   std::optional<std::uint64_t> fuzz{};  // evict at random at every op, with this seed: a test, slow
+  std::optional<bool> verify_replay{};  // run each op that can be twice more, and compare: a test, slow
 };
 
 /// The figures of a session since it began; docs/formats.md describes each.

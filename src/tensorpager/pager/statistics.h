@@ -36,6 +36,8 @@ struct Statistics {
   std::uint64_t planned_difference_bytes = 0;  // the most by which charged bytes differed from the plan
   std::uint64_t failed_actions = 0;            // of a plan, that failed; what they were for is done on demand
   std::uint64_t fuzz_page_outs = 0;            // of page_outs and clean_drops, those the fuzzer made
+  std::uint64_t replayed_calls = 0;            // that verification compared with two replays
+  std::uint64_t replay_differences = 0;        // of replayed_calls, those that a replay did not repeat
   std::uint64_t live_blocks = 0;
   std::uint64_t records = 0;             // block records, those that wait for their last pin included
   std::uint64_t pins = 0;                // blocks pinned by ops now
@@ -84,6 +86,8 @@ struct Statistics {
     visit("planned_difference_bytes", planned_difference_bytes);
     visit("failed_actions", failed_actions);
     visit("fuzz_page_outs", fuzz_page_outs);
+    visit("replayed_calls", replayed_calls);
+    visit("replay_differences", replay_differences);
     visit("live_blocks", live_blocks);
     visit("records", records);
     visit("pins", pins);

@@ -13,6 +13,7 @@
 #include "tensorpager/dry/dry.h"
 #include "tensorpager/intercept/compiled_call.h"
 #include "tensorpager/intercept/interceptor.h"
+#include "tensorpager/replay/verifier.h"
 #include "tensorpager/session/accelerator.h"
 #include "tensorpager/session/exit_line.h"
 #include "tensorpager/session/session.h"
@@ -185,6 +186,7 @@ PYBIND11_MODULE(_core, module) {
   module.def("watch_device", [] {
     if (auto* const storages = Session::get().device_storages()) tensorpager::session::watch_device(*storages);
   });
+  module.def("replay_rule", [](const std::string& op) { return tensorpager::replay::describe_rule(op); });
   module.def("dry_report", &tensorpager::dry::report);
   module.def("on_end_of_program", &on_end_of_program);
   module.def("page_out_all", [] {

@@ -24,6 +24,7 @@
 #include "tensorpager/memory/torch_allocator.h"
 #include "tensorpager/memory/torch_storages.h"
 #include "tensorpager/pager/lru_policy.h"
+#include "tensorpager/replay/verifier.h"
 #include "tensorpager/session/dry_run.h"
 #include "tensorpager/session/system_calls.h"
 #include "tensorpager/session/trace_file.h"
@@ -83,6 +84,8 @@ void check(const base::Config& config, base::Bytes budget) {
     throw base::InvalidArgument("a dry run computes nothing and only writes a trace; use `tensorpager trace --dry`");
   if (config.dry && (budget < base::kUnlimited || config.fuzz || config.binding != base::BindingKind::kStable))
     throw base::InvalidArgument("a dry run has no budget, no fuzzer and the stable binding, as it holds no bytes");
+  if (config.dry && config.verify_replay)
+    throw base::InvalidArgument("a dry run computes nothing that a replay could be compared with");
   if (config.trace_device != base::TraceDevice::kHost && budget < base::kUnlimited)
     throw base::InvalidArgument("a trace of the CUDA device cannot be recorded under a budget, which is the host's");
 }
@@ -179,9 +182,11 @@ void Session::enable(const base::Config& config) {
     set_sink(config, make_sink(config));
     if (user_supplied) guide_->activate_user_supplied(std::move(*user_supplied));
   }
-  intercept::set_active(true);
+  verifies_replay_ = config.verify_replay;
   parts_->allocator.set_smallest_block(config.trace_smallest);
   parts_->allocator.install();
+  if (verifies_replay_) replay::start_verifying(parts_->space, config.verify_replay_of);
+  intercept::see_calls(verifies_replay_ ? &replay::run_verified : nullptr);
   if (config.dry) dry::install({});
   g_is_dry = config.dry;
   enter();
@@ -193,9 +198,10 @@ void Session::disable() {
   if (!active_) return;
   last_ = report_now();
   dismiss_guide();
+  if (verifies_replay_) replay::stop_verifying();
   parts_->allocator.uninstall();
   parts_->pager.stop();
-  intercept::set_active(false);
+  intercept::pass_calls_through();
   intercept::leave_thread();
   active_ = false;
 }
@@ -263,12 +269,21 @@ std::string Session::write_trace(const std::string& path) {
 
 Session::Report Session::report_now() {
   release_collectives();
+  pager::Statistics counts = parts_->pager.statistics();
+  std::vector<std::string> different_ops;
+  if (verifies_replay_) {
+    replay::VerifierCounts verified = replay::verifier_counts();
+    counts.replayed_calls = verified.replayed_calls;
+    counts.replay_differences = verified.replay_differences;
+    different_ops = std::move(verified.different_ops);
+  }
   return {.binding = rebinds() ? "rebinding" : "stable",
           .spill = spill_,
-          .counts = parts_->pager.statistics(),
+          .counts = counts,
           .guidance = guide_ != nullptr ? guide_->progress() : guidance_,
           .outside_budget_bytes = intercept::foreign_peak_bytes(),
           .wall_seconds = base::seconds_now() - started_,
+          .replay_different_ops = std::move(different_ops),
           .curve = parts_->pager.curve()};
 }
 

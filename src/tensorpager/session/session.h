@@ -71,8 +71,9 @@ class Session {
     std::string spill;    // where paged-out bytes go, as text for messages
     pager::Statistics counts;
     guide::Progress guidance;
-    std::uint64_t outside_budget_bytes = 0;  // peak of live foreign storages that ops used
-    double wall_seconds = 0;                 // since enable()
+    std::uint64_t outside_budget_bytes = 0;         // peak of live foreign storages that ops used
+    double wall_seconds = 0;                        // since enable()
+    std::vector<std::string> replay_different_ops;  // ops of replay_differences, by name
     std::vector<pager::Curve::Point> curve;
   };
   /// The figures now, while the session is active; afterwards those at disable().
@@ -93,6 +94,7 @@ class Session {
 
   Parts* parts_ = nullptr;  // made by the first enable()
   bool active_ = false;
+  bool verifies_replay_ = false;
   bool serves_faults_ = false;  // under rebinding only with the fuzzer, to count writes that no op announced
   double started_ = 0;
   std::string spill_;

@@ -20,6 +20,7 @@ Json object_of(const Session::Report& report) {
   object["outside_budget_bytes"] = report.outside_budget_bytes;
   report.guidance.for_each([&](const char* name, auto value) { object[name] = value; });
   object["wall_seconds"] = report.wall_seconds;
+  if (!report.replay_different_ops.empty()) object["replay_different_ops"] = report.replay_different_ops;
   if (!report.curve.empty()) {
     auto& curve = object["curve"];
     for (const auto& point : report.curve) {
