@@ -17,6 +17,7 @@ inline constexpr std::byte kSecondFill{0x55};
 struct ByteDifference {
   std::size_t bytes = 0;  // that differ
   std::size_t first = 0;  // where the first of them is
+  std::size_t unstable = 0;  // of bytes, those that differ between the replays
 
   bool operator==(const ByteDifference&) const = default;
 };
@@ -32,6 +33,7 @@ inline std::optional<ByteDifference> compare_bytes(std::span<const std::byte> re
     const bool is_undefined = first[i] == kFirstFill && second[i] == kSecondFill;
     if (is_undefined || (result[i] == first[i] && result[i] == second[i])) continue;
     if (difference.bytes++ == 0) difference.first = i;
+    difference.unstable += first[i] != second[i];
   }
   return difference.bytes > 0 ? std::optional(difference) : std::nullopt;
 }

@@ -42,6 +42,7 @@ Reason compare(const c10::Storage& living, const c10::Storage& first, const c10:
   if (!difference) return std::nullopt;
   text << "differs in " << difference->bytes << " of " << living.nbytes() << " bytes, first in byte "
        << difference->first;
+  if (difference->unstable > 0) text << ", of which " << difference->unstable << " also from replay to replay";
   return text.str();
 }
 

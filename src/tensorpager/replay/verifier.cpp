@@ -61,13 +61,16 @@ const char* text_of(Purity purity) {
 
 }  // namespace
 
-void start_verifying(const arena::AddressSpace& space, std::string_view trusted) {
+void trust(std::string_view ops) {
   for_each_rule([](const OpRule& rule) { rule.is_trusted = false; });
-  for (std::size_t begin = 0; begin < trusted.size();) {
-    const std::size_t end = std::min(trusted.find(',', begin), trusted.size());
-    op_rule(find_op(trusted.substr(begin, end - begin))).is_trusted = true;
+  for (std::size_t begin = 0; begin < ops.size();) {
+    const std::size_t end = std::min(ops.find(',', begin), ops.size());
+    op_rule(find_op(ops.substr(begin, end - begin))).is_trusted = true;
     begin = end + 1;
   }
+}
+
+void start_verifying(const arena::AddressSpace& space) {
   g_replayed_calls = 0;
   g_differences = 0;
   if (g_allocator == nullptr) g_allocator = new ScratchAllocator(space);

@@ -18,9 +18,12 @@
 
 namespace tensorpager::replay {
 
-/// Begins to count. The session's allocator must be torch's by now. `trusted`: names of ops that are verified whatever
-/// the rules say, separated by commas: for tests of the verifier. Throws InvalidArgument if there is no such op.
-void start_verifying(const arena::AddressSpace& space, std::string_view trusted);
+/// From now on these ops are verified whatever the rules say, and no others: names separated by commas, for tests of the
+/// verifier. Throws InvalidArgument if there is no such op.
+void trust(std::string_view ops);
+
+/// Begins to count. The session's allocator must be torch's by now.
+void start_verifying(const arena::AddressSpace& space);
 /// The session's allocator is torch's again.
 void stop_verifying();
 

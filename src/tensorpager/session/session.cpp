@@ -162,6 +162,7 @@ void Session::enable(const base::Config& config) {
   }
   const bool plans = config.plans && budget < base::kUnlimited;
   check(config, budget);
+  replay::trust(config.verify_replay_of);
   std::unique_ptr<transfer::Queues> queues = make_queues(config);
   make_parts(config);
   spill_ = queues->name();
@@ -185,7 +186,7 @@ void Session::enable(const base::Config& config) {
   verifies_replay_ = config.verify_replay;
   parts_->allocator.set_smallest_block(config.trace_smallest);
   parts_->allocator.install();
-  if (verifies_replay_) replay::start_verifying(parts_->space, config.verify_replay_of);
+  if (verifies_replay_) replay::start_verifying(parts_->space);
   intercept::see_calls(verifies_replay_ ? &replay::run_verified : nullptr);
   if (config.dry) dry::install({});
   g_is_dry = config.dry;
