@@ -17,7 +17,7 @@ struct Ambient {
   bool mkldnn = true;
   bool mkldnn_deterministic = false;
   std::array<at::Float32Precision, 3> float32 = {};  // oneDNN's, of convolutions, recurrent layers and products
-  bool fp16_reduction = true;
+  bool fp16_reduction = false;                       // the same everywhere but on processors with float16 arithmetic
   bool deterministic = false;
   bool deterministic_warns = false;
   bool fills_uninitialized = true;

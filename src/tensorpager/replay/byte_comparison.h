@@ -15,8 +15,8 @@ inline constexpr std::byte kFirstFill{0xFF};
 inline constexpr std::byte kSecondFill{0x55};
 
 struct ByteDifference {
-  std::size_t bytes = 0;  // that differ
-  std::size_t first = 0;  // where the first of them is
+  std::size_t bytes = 0;     // that differ
+  std::size_t first = 0;     // where the first of them is
   std::size_t unstable = 0;  // of bytes, those that differ between the replays
 
   bool operator==(const ByteDifference&) const = default;

@@ -18,8 +18,8 @@
 
 namespace tensorpager::replay {
 
-/// From now on these ops are verified whatever the rules say, and no others: names separated by commas, for tests of the
-/// verifier. Throws InvalidArgument if there is no such op.
+/// From now on these ops are verified whatever the rules say, and no others: names separated by commas, for tests of
+/// the verifier. Throws InvalidArgument if there is no such op.
 void trust(std::string_view ops);
 
 /// Begins to count. The session's allocator must be torch's by now.
