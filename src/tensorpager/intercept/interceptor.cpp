@@ -18,17 +18,28 @@
 
 namespace tensorpager::intercept {
 
-void run_boxed(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
-  if (g_target.calls == Calls::kPassThrough) {
-    op.redispatchBoxed(after_key(keys), stack);
-    return;
-  }
+namespace {
+
+/// Calls pass through, or their kernels are called by the runner. By itself, so that the path of all others stays
+/// short.
+[[gnu::noinline, gnu::cold]] void run_boxed_otherwise(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
+                                                      torch::jit::Stack* stack) {
+  if (g_target.calls == Calls::kPassThrough) return op.redispatchBoxed(after_key(keys), stack);
   const OpInfo& info = op_info(op);
   if (info.list_op && run_in_parts(op, info, keys, *stack)) return;
-  if (g_target.calls == Calls::kHandedOn && !info.collective) [[unlikely]] {
+  if (info.collective)
+    run_op(BoxedCall(op, info, keys, *stack));
+  else
     run_op(HandedOnCall(op, info, keys, *stack));
-    return;
-  }
+}
+
+}  // namespace
+
+void run_boxed(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
+  if (g_target.calls != Calls::kSeen) [[unlikely]]
+    return run_boxed_otherwise(op, keys, stack);
+  const OpInfo& info = op_info(op);
+  if (info.list_op && run_in_parts(op, info, keys, *stack)) return;
   run_op(BoxedCall(op, info, keys, *stack));
 }
 
