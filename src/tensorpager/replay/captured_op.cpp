@@ -13,9 +13,9 @@ using c10::DispatchKey;
 using c10::DispatchKeySet;
 
 /// Keys of tensors that are more than their bytes.
-const DispatchKeySet kOpaque({DispatchKey::Python, DispatchKey::PythonTLSSnapshot, DispatchKey::FuncTorchBatched,
-                              DispatchKey::FuncTorchGradWrapper, DispatchKey::Batched, DispatchKey::Functionalize,
-                              DispatchKey::Named, DispatchKey::ZeroTensor, DispatchKey::Quantized});
+constexpr DispatchKeySet kOpaque({DispatchKey::Python, DispatchKey::PythonTLSSnapshot, DispatchKey::FuncTorchBatched,
+                                  DispatchKey::FuncTorchGradWrapper, DispatchKey::Batched, DispatchKey::Functionalize,
+                                  DispatchKey::Named, DispatchKey::ZeroTensor, DispatchKey::Quantized});
 
 /// Numbers, texts, and lists of them: nothing that changes or that holds memory.
 bool is_plain_value(const c10::IValue& value) {

@@ -9,7 +9,7 @@ using c10::DispatchKey;
 using c10::DispatchKeySet;
 
 /// Keys whose kernels are torch's own and leave an op what it is. Of the backends it has only the CPU's.
-const DispatchKeySet kTransparent =
+constexpr DispatchKeySet kTransparent =
     c10::autograd_dispatch_keyset_with_ADInplaceOrView | c10::autocast_dispatch_keyset |
     DispatchKeySet({DispatchKey::BackendSelect, DispatchKey::Dense, DispatchKey::Conjugate, DispatchKey::Negative});
 
