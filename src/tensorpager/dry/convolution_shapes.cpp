@@ -1,4 +1,5 @@
 #include <ATen/ATen.h>
+#include <ATen/core/dispatch/Dispatcher.h>
 
 #include "tensorpager/dry/shape_table.h"
 
@@ -17,6 +18,26 @@ at::MemoryFormat format_of(const at::Tensor& input, const at::Tensor& weight) {
   if (input.dim() == 4 && has(at::MemoryFormat::ChannelsLast)) return at::MemoryFormat::ChannelsLast;
   if (input.dim() == 5 && has(at::MemoryFormat::ChannelsLast3d)) return at::MemoryFormat::ChannelsLast3d;
   return at::MemoryFormat::Contiguous;
+}
+
+bool is_supported(const char* query) {
+  return c10::Dispatcher::singleton().findSchemaOrThrow(query, "").typed<bool()>().call();
+}
+
+/// Whether this processor runs convolutions of this type by oneDNN.
+bool has_onednn_kernels(at::ScalarType type) {
+  static const bool has_bfloat16 = is_supported("mkldnn::_is_mkldnn_bf16_supported");
+  static const bool has_half = is_supported("mkldnn::_is_mkldnn_fp16_supported");
+  return type == at::kFloat || (type == at::kBFloat16 && has_bfloat16) || (type == at::kHalf && has_half);
+}
+
+/// Torch's own kernels give it the strides of the weight where these are of their format too, as those of a 1x1 weight
+/// are of any; oneDNN's never do.
+at::Tensor gradient_of_weight(const at::Tensor& input, const at::Tensor& weight) {
+  const at::MemoryFormat format = format_of(input, weight);
+  if (!has_onednn_kernels(weight.scalar_type()) && weight.is_contiguous(format))
+    return at::empty_strided(weight.sizes(), weight.strides(), weight.options());
+  return at::empty(weight.sizes(), weight.options(), format);
 }
 
 }  // namespace
@@ -48,7 +69,7 @@ torch::jit::Stack convolution_backward_shapes(const torch::jit::Stack& arguments
   const at::MemoryFormat format = format_of(input, weight);
   const std::int64_t outputs = gradient.size(1);
   return {mask.get(0) ? at::empty(input.sizes(), input.options(), format) : at::Tensor(),
-          mask.get(1) ? at::empty(weight.sizes(), weight.options(), format) : at::Tensor(),
+          mask.get(1) ? gradient_of_weight(input, weight) : at::Tensor(),
           mask.get(2) ? at::empty({outputs}, gradient.options()) : at::Tensor()};
 }
 
