@@ -82,10 +82,10 @@ constexpr base::Bytes kDeviceGranule{512};  // granule of torch's CUDA allocator
 void check(const base::Config& config, base::Bytes budget) {
   if (config.dry && config.trace.empty())
     throw base::InvalidArgument("a dry run computes nothing and only writes a trace; use `tensorpager trace --dry`");
-  if (config.dry && (budget < base::kUnlimited || config.fuzz || config.binding != base::BindingKind::kStable))
-    throw base::InvalidArgument("a dry run has no budget, no fuzzer and the stable binding, as it holds no bytes");
   if (config.dry && config.verify_replay)
     throw base::InvalidArgument("a dry run computes nothing that a replay could be compared with");
+  if (config.dry && (budget < base::kUnlimited || config.fuzz || config.binding != base::BindingKind::kStable))
+    throw base::InvalidArgument("a dry run has no budget, no fuzzer and the stable binding, as it holds no bytes");
   if (config.trace_device != base::TraceDevice::kHost && budget < base::kUnlimited)
     throw base::InvalidArgument("a trace of the CUDA device cannot be recorded under a budget, which is the host's");
 }
