@@ -47,7 +47,7 @@ inline void page_out_for_good(Block& block, std::vector<Action>& actions) {
 /// How an op ends by the plan that is followed.
 enum class OpEnd : std::uint8_t {
   kUnplanned,  // it is not the op that the plan expects
-  kLate,       // with whatever the thread does next that takes the lock
+  kLate,       // when the lock is next taken, by any thread
   kAtOnce,     // the window ends: the program may pause, and what leaves moves meanwhile
 };
 

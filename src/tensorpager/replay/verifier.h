@@ -18,8 +18,8 @@
 
 namespace tensorpager::replay {
 
-/// From now on these ops are verified whatever the rules say, and no others: names separated by commas, for tests of
-/// the verifier. Throws InvalidArgument if there is no such op.
+/// From now on these ops are verified whatever the rules say, and no longer those of an earlier call: names separated
+/// by commas, for tests of the verifier. Throws InvalidArgument if there is no such op.
 void trust(std::string_view ops);
 
 /// Begins to count. The session's allocator must be torch's by now.
@@ -27,7 +27,7 @@ void start_verifying(const arena::AddressSpace& space);
 /// The session's allocator is torch's again.
 void stop_verifying();
 
-/// Runs the kernel of a call and verifies it. `after`: the keys that are left. For intercept::set_kernel_runner.
+/// Runs the kernel of a call and verifies it. `after`: the keys that are left. For intercept::see_calls.
 void run_verified(const c10::OperatorHandle& op, c10::DispatchKeySet after, torch::jit::Stack* stack);
 
 struct VerifierCounts {
