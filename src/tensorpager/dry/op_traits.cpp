@@ -5,6 +5,8 @@
 #include <memory>
 #include <string_view>
 
+#include "tensorpager/base/address_table.h"
+
 namespace tensorpager::dry {
 namespace {
 
@@ -148,40 +150,21 @@ std::unique_ptr<const OpTraits> make_traits(const c10::OperatorHandle& op) {
   return made;
 }
 
-/// Open addressing by the schema's address; entries are never removed. Twice the overloads that torch has.
-constexpr std::size_t kSlots = 16384;
-std::array<std::atomic<const OpTraits*>, kSlots> g_slots{};
+constinit base::AddressTable<OpTraits, &OpTraits::schema> g_table;
 
-std::size_t slot_of(const c10::FunctionSchema* schema) {
-  return (reinterpret_cast<std::uintptr_t>(schema) >> 4) * 0x9E3779B97F4A7C15ULL >> 50;  // 14 bits: kSlots
-}
-
-/// Takes no lock, since a fork may come at any time. If threads meet an op together, one's entry stays.
 [[gnu::noinline]] const OpTraits& insert(const c10::OperatorHandle& op) {
-  std::unique_ptr<const OpTraits> made = make_traits(op);
-  std::size_t slot = slot_of(&op.schema());
-  for (std::size_t tries = 0; tries < kSlots; ++tries, slot = (slot + 1) % kSlots) {
-    const OpTraits* there = nullptr;
-    if (g_slots[slot].compare_exchange_strong(there, made.get(), std::memory_order_acq_rel)) return *made.release();
-    if (there->schema == made->schema) return *there;
-  }
-  TORCH_CHECK(false, "Tensorpager: more than ", kSlots, " operators");
+  const OpTraits* entry = g_table.insert(make_traits(op));
+  TORCH_CHECK(entry != nullptr, "Tensorpager: more than ", decltype(g_table)::kSlots, " operators");
+  return *entry;
 }
 
 }  // namespace
 
 const OpTraits& traits_of(const c10::OperatorHandle& op) {
-  const c10::FunctionSchema* schema = &op.schema();
-  for (std::size_t slot = slot_of(schema);; slot = (slot + 1) % kSlots) {
-    const OpTraits* traits = g_slots[slot].load(std::memory_order_acquire);
-    if (traits == nullptr) return insert(op);
-    if (traits->schema == schema) return *traits;
-  }
+  const OpTraits* known = g_table.find(&op.schema());
+  return known != nullptr ? *known : insert(op);
 }
 
-void for_each_op(const std::function<void(const OpTraits&)>& visit) {
-  for (const auto& slot : g_slots)
-    if (const OpTraits* traits = slot.load(std::memory_order_acquire)) visit(*traits);
-}
+void for_each_op(const std::function<void(const OpTraits&)>& visit) { g_table.for_each(visit); }
 
 }  // namespace tensorpager::dry

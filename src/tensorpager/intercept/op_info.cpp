@@ -1,10 +1,9 @@
 #include "tensorpager/intercept/op_info.h"
 
 #include <algorithm>
-#include <array>
-#include <atomic>
 #include <memory>
 
+#include "tensorpager/base/address_table.h"
 #include "tensorpager/intercept/collectives.h"
 #include "tensorpager/intercept/list_ops.h"
 
@@ -104,36 +103,19 @@ std::unique_ptr<const OpInfo> make_info(const c10::OperatorHandle& op) {
   return made;
 }
 
-/// Open addressing by the schema's address; entries are never removed. Twice the overloads that torch has.
-constexpr std::size_t kSlots = 16384;
-std::array<std::atomic<const OpInfo*>, kSlots> g_slots{};
+constinit base::AddressTable<OpInfo, &OpInfo::schema> g_table;
 
-std::size_t slot_of(const c10::FunctionSchema* schema) {
-  return (reinterpret_cast<std::uintptr_t>(schema) >> 4) * 0x9E3779B97F4A7C15ULL >> 50;  // 14 bits: kSlots
-}
-
-/// Takes no lock: a fork may come at any time, and the child continues with what is there. If threads meet an op for
-/// the first time together, one's entry stays.
 [[gnu::noinline]] const OpInfo& insert(const c10::OperatorHandle& op) {
-  std::unique_ptr<const OpInfo> made = make_info(op);
-  std::size_t slot = slot_of(&op.schema());
-  for (std::size_t tries = 0; tries < kSlots; ++tries, slot = (slot + 1) % kSlots) {
-    const OpInfo* there = nullptr;
-    if (g_slots[slot].compare_exchange_strong(there, made.get(), std::memory_order_acq_rel)) return *made.release();
-    if (there->schema == made->schema) return *there;
-  }
-  TORCH_CHECK(false, "Tensorpager: more than ", kSlots, " operators");
+  const OpInfo* entry = g_table.insert(make_info(op));
+  TORCH_CHECK(entry != nullptr, "Tensorpager: more than ", decltype(g_table)::kSlots, " operators");
+  return *entry;
 }
 
 }  // namespace
 
 const OpInfo& op_info(const c10::OperatorHandle& op) {
-  const c10::FunctionSchema* schema = &op.schema();
-  for (std::size_t slot = slot_of(schema);; slot = (slot + 1) % kSlots) {
-    const OpInfo* info = g_slots[slot].load(std::memory_order_acquire);
-    if (info == nullptr) return insert(op);
-    if (info->schema == schema) return *info;
-  }
+  const OpInfo* known = g_table.find(&op.schema());
+  return known != nullptr ? *known : insert(op);
 }
 
 }  // namespace tensorpager::intercept

@@ -1,8 +1,9 @@
 #include "tensorpager/replay/op_rules.h"
 
 #include <algorithm>
-#include <array>
 #include <memory>
+
+#include "tensorpager/base/address_table.h"
 
 namespace tensorpager::replay {
 namespace {
@@ -74,8 +75,8 @@ struct Named {
   const char* reason;
 };
 constexpr Named kNamed[] = {
-    {"aten::empty*", Purity::kNever, "writes nothing: whoever fills the memory later need not be an op"},
-    {"aten::new_empty*", Purity::kNever, "writes nothing: whoever fills the memory later need not be an op"},
+    {"aten::empty*", Purity::kNever, "writes nothing: what fills the memory later need not be an op"},
+    {"aten::new_empty*", Purity::kNever, "writes nothing: what fills the memory later need not be an op"},
     {"aten::_efficientzerotensor", Purity::kNever, "its result has no memory"},
     {"aten::from_file", Purity::kNever, "the file may have changed"},
     {"aten::_ctc_loss", Purity::kNever, "leaves gaps in a result, which another op may copy"},
@@ -160,24 +161,12 @@ std::unique_ptr<const OpRule> make_rule(const c10::OperatorHandle& op) {
   return made;
 }
 
-/// Open addressing by the schema's address; entries are never removed. Twice the overloads that torch has.
-constexpr std::size_t kSlots = 16384;
-std::array<std::atomic<const OpRule*>, kSlots> g_slots{};
+constinit base::AddressTable<OpRule, &OpRule::schema> g_table;
 
-std::size_t slot_of(const c10::FunctionSchema* schema) {
-  return (reinterpret_cast<std::uintptr_t>(schema) >> 4) * 0x9E3779B97F4A7C15ULL >> 50;  // 14 bits: kSlots
-}
-
-/// Takes no lock, since a fork may come at any time. If threads meet an op together, one's entry stays.
 [[gnu::noinline]] const OpRule& insert(const c10::OperatorHandle& op) {
-  std::unique_ptr<const OpRule> made = make_rule(op);
-  std::size_t slot = slot_of(&op.schema());
-  for (std::size_t tries = 0; tries < kSlots; ++tries, slot = (slot + 1) % kSlots) {
-    const OpRule* there = nullptr;
-    if (g_slots[slot].compare_exchange_strong(there, made.get(), std::memory_order_acq_rel)) return *made.release();
-    if (there->schema == made->schema) return *there;
-  }
-  TORCH_CHECK(false, "Tensorpager: more than ", kSlots, " operators");
+  const OpRule* entry = g_table.insert(make_rule(op));
+  TORCH_CHECK(entry != nullptr, "Tensorpager: more than ", decltype(g_table)::kSlots, " operators");
+  return *entry;
 }
 
 }  // namespace
@@ -198,17 +187,10 @@ bool OpRule::allows(c10::ArrayRef<c10::IValue> call) const {
 }
 
 const OpRule& op_rule(const c10::OperatorHandle& op) {
-  const c10::FunctionSchema* schema = &op.schema();
-  for (std::size_t slot = slot_of(schema);; slot = (slot + 1) % kSlots) {
-    const OpRule* rule = g_slots[slot].load(std::memory_order_acquire);
-    if (rule == nullptr) return insert(op);
-    if (rule->schema == schema) return *rule;
-  }
+  const OpRule* known = g_table.find(&op.schema());
+  return known != nullptr ? *known : insert(op);
 }
 
-void for_each_rule(const std::function<void(const OpRule&)>& visit) {
-  for (const auto& slot : g_slots)
-    if (const OpRule* rule = slot.load(std::memory_order_acquire)) visit(*rule);
-}
+void for_each_rule(const std::function<void(const OpRule&)>& visit) { g_table.for_each(visit); }
 
 }  // namespace tensorpager::replay

@@ -1,0 +1,60 @@
+#include "tensorpager/base/address_table.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+#include <vector>
+
+namespace tensorpager::base {
+namespace {
+
+struct Entry {
+  const void* of;
+  int number = 0;
+};
+using Table = AddressTable<Entry, &Entry::of>;
+
+const void* address(std::size_t i) { return reinterpret_cast<const void*>(i * 16); }
+
+TEST(AddressTable, FindsWhatWasInsertedAndNothingElse) {
+  const auto table = std::make_unique<Table>();
+  for (std::size_t i = 1; i <= 1000; ++i) table->insert(std::make_unique<Entry>(address(i), static_cast<int>(i)));
+  for (std::size_t i = 1; i <= 1000; ++i) {
+    ASSERT_NE(table->find(address(i)), nullptr);
+    EXPECT_EQ(table->find(address(i))->number, static_cast<int>(i));
+  }
+  EXPECT_EQ(table->find(address(1001)), nullptr);
+  std::size_t visited = 0;
+  table->for_each([&](const Entry&) { ++visited; });
+  EXPECT_EQ(visited, 1000u);
+}
+
+TEST(AddressTable, KeepsTheFirstOfTwoEntriesOfOneObject) {
+  const auto table = std::make_unique<Table>();
+  const Entry* first = table->insert(std::make_unique<Entry>(address(1), 1));
+  EXPECT_EQ(table->insert(std::make_unique<Entry>(address(1), 2)), first);
+  EXPECT_EQ(table->find(address(1)), first);
+}
+
+TEST(AddressTable, RefusesTheEntryThatWouldLeaveNoFreeSlot) {
+  const auto table = std::make_unique<Table>();
+  for (std::size_t i = 1; i < Table::kSlots; ++i)
+    ASSERT_NE(table->insert(std::make_unique<Entry>(address(i))), nullptr) << i;
+  EXPECT_EQ(table->insert(std::make_unique<Entry>(address(Table::kSlots))), nullptr);
+  EXPECT_EQ(table->find(address(Table::kSlots)), nullptr);
+}
+
+TEST(AddressTable, GivesAllThreadsOneEntryOfAnObject) {
+  const auto table = std::make_unique<Table>();
+  std::vector<std::vector<const Entry*>> found(4);
+  std::vector<std::thread> threads;
+  for (auto& mine : found)
+    threads.emplace_back([&] {
+      for (std::size_t i = 1; i <= 500; ++i) mine.push_back(table->insert(std::make_unique<Entry>(address(i))));
+    });
+  for (std::thread& thread : threads) thread.join();
+  for (const auto& mine : found) EXPECT_EQ(mine, found[0]);
+}
+
+}  // namespace
+}  // namespace tensorpager::base
