@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <thread>
 #include <vector>
 
@@ -16,8 +17,16 @@ using Table = AddressTable<Entry, &Entry::of>;
 
 const void* address(std::size_t i) { return reinterpret_cast<const void*>(i * 16); }
 
-TEST(AddressTable, FindsWhatWasInsertedAndNothingElse) {
-  const auto table = std::make_unique<Table>();
+/// The entries of the library live until the process ends; those of a test until its table does.
+class AddressTableTest : public testing::Test {
+ protected:
+  ~AddressTableTest() override {
+    table->for_each([](const Entry& entry) { delete &entry; });
+  }
+  std::unique_ptr<Table> table = std::make_unique<Table>();
+};
+
+TEST_F(AddressTableTest, FindsWhatWasInsertedAndNothingElse) {
   for (std::size_t i = 1; i <= 1000; ++i) table->insert(std::make_unique<Entry>(address(i), static_cast<int>(i)));
   for (std::size_t i = 1; i <= 1000; ++i) {
     ASSERT_NE(table->find(address(i)), nullptr);
@@ -29,23 +38,20 @@ TEST(AddressTable, FindsWhatWasInsertedAndNothingElse) {
   EXPECT_EQ(visited, 1000u);
 }
 
-TEST(AddressTable, KeepsTheFirstOfTwoEntriesOfOneObject) {
-  const auto table = std::make_unique<Table>();
+TEST_F(AddressTableTest, KeepsTheFirstOfTwoEntriesOfOneObject) {
   const Entry* first = table->insert(std::make_unique<Entry>(address(1), 1));
   EXPECT_EQ(table->insert(std::make_unique<Entry>(address(1), 2)), first);
   EXPECT_EQ(table->find(address(1)), first);
 }
 
-TEST(AddressTable, RefusesTheEntryThatWouldLeaveNoFreeSlot) {
-  const auto table = std::make_unique<Table>();
+TEST_F(AddressTableTest, RefusesTheEntryThatWouldLeaveNoFreeSlot) {
   for (std::size_t i = 1; i < Table::kSlots; ++i)
     ASSERT_NE(table->insert(std::make_unique<Entry>(address(i))), nullptr) << i;
   EXPECT_EQ(table->insert(std::make_unique<Entry>(address(Table::kSlots))), nullptr);
   EXPECT_EQ(table->find(address(Table::kSlots)), nullptr);
 }
 
-TEST(AddressTable, GivesAllThreadsOneEntryOfAnObject) {
-  const auto table = std::make_unique<Table>();
+TEST_F(AddressTableTest, GivesAllThreadsOneEntryOfAnObject) {
   std::vector<std::vector<const Entry*>> found(4);
   std::vector<std::thread> threads;
   for (auto& mine : found)
