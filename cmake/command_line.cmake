@@ -6,6 +6,8 @@ set(command_sources
 list(TRANSFORM command_sources PREPEND src/tensorpager/cli/)
 add_executable(tensorpager ${command_sources})
 tensorpager_own_target(tensorpager)
+# It parses a command line and calls the libraries; nothing of its own takes time.
+target_compile_options(tensorpager PRIVATE -O1)
 target_link_libraries(tensorpager PRIVATE tensorpager_cli_checks tensorpager_fit tensorpager_report tensorpager_sim CLI11::CLI11 nlohmann_json::nlohmann_json)
 target_include_directories(tensorpager PRIVATE ${PROJECT_BINARY_DIR})
 target_compile_definitions(tensorpager PRIVATE TENSORPAGER_VERSION="${PROJECT_VERSION}")

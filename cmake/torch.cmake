@@ -30,22 +30,15 @@ if(EXISTS ${TORCH_DIR}/lib/libtorch_cuda.so AND CUDA_RUNTIME_INCLUDE AND CUDNN_I
   set_target_properties(torch_cuda PROPERTIES INTERFACE_LINK_LIBRARIES "torch_cpu;-ltorch_cuda;-lc10_cuda;-Wl,--allow-shlib-undefined")
 endif()
 
-tensorpager_module(memory SOURCES torch_allocator.cpp torch_storages.cpp USES memory_stable)
-tensorpager_module(intercept
+tensorpager_module(intercept TORCH
   SOURCES call_record.cpp collectives.cpp compiled_call.cpp device_storages.cpp fallthrough.cpp foreign.cpp frame.cpp hot_ops.cpp interceptor.cpp list_ops.cpp op_info.cpp op_work.cpp python_dispatch.cpp tensors.cpp
   USES arena pager)
-tensorpager_module(replay
+tensorpager_module(memory TORCH SOURCES torch_allocator.cpp torch_storages.cpp USES memory_stable)
+tensorpager_module(replay TORCH
   SOURCES ambient.cpp captured_op.cpp draw_watch.cpp leaf.cpp op_rules.cpp scratch_allocator.cpp verification.cpp verifier.cpp
   USES base arena)
-target_link_libraries(tensorpager_replay PUBLIC torch_cpu)
-tensorpager_module(dry
+tensorpager_module(dry TORCH
   SOURCES attention_shapes.cpp call.cpp card.cpp convolution_shapes.cpp draws.cpp dry.cpp first_run.cpp op_traits.cpp outcome.cpp recurrent_shapes.cpp shape_table.cpp shapes.cpp signature.cpp skipper.cpp stand_ins.cpp
   USES base)
-target_link_libraries(tensorpager_dry PUBLIC torch_cpu)
-tensorpager_module(session SOURCES accelerator.cpp dry_run.cpp session.cpp statistics_file.cpp system_calls.cpp trace_file.cpp USES dry intercept memory replay guide follow plan trace transfer)
+tensorpager_module(session TORCH SOURCES accelerator.cpp dry_run.cpp session.cpp statistics_file.cpp system_calls.cpp trace_file.cpp USES dry intercept memory replay guide follow plan trace transfer)
 target_link_libraries(tensorpager_session PUBLIC tensorpager_dry PRIVATE nlohmann_json::nlohmann_json)
-target_link_libraries(tensorpager_memory PUBLIC torch_cpu)
-target_link_libraries(tensorpager_intercept PUBLIC torch_cpu)
-target_precompile_headers(tensorpager_intercept PRIVATE src/tensorpager/intercept/torch_headers.h)
-target_precompile_headers(tensorpager_dry REUSE_FROM tensorpager_intercept)
-target_precompile_headers(tensorpager_replay REUSE_FROM tensorpager_intercept)

@@ -160,6 +160,12 @@ void RecordReader::fail(std::string_view field, const std::string& what) const {
   throw InvalidArgument(path_ + ":" + std::to_string(line_number_) + ": " + std::string(field) + ": " + what);
 }
 
+std::string header_line(std::string_view kind, std::uint64_t version) {
+  std::string line(kind);
+  line += " " + std::to_string(version) + "\n";
+  return line;
+}
+
 void open_for_reading(std::ifstream& in, const std::string& path) {
   errno = 0;
   in.open(path);

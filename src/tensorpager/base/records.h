@@ -56,6 +56,9 @@ class RecordReader {
   std::vector<std::string_view> words_;  // of the line; emptied once read
 };
 
+/// The first line of a file of `kind`, with its end of line.
+std::string header_line(std::string_view kind, std::uint64_t version);
+
 /// Opens `path` for reading, or throws.
 void open_for_reading(std::ifstream& in, const std::string& path);
 /// Writes `contents` to `path`. Throws IoError.

@@ -93,7 +93,8 @@ Machine read_machine(std::istream& in, const std::string& path) {
 }
 
 std::string write_machine(const Machine& machine) {
-  std::string text = std::string(kKind) + " " + std::to_string(kVersion) + "\nname " + machine.name + "\n";
+  std::string text = base::header_line(kKind, kVersion);
+  text += "name " + machine.name + "\n";
   if (machine.memory != base::kUnlimited) text += "memory " + std::to_string(machine.memory.count()) + "\n";
   text += "measured scale=" + real(machine.time_scale) + "\n";
   if (machine.byte_rate > 0) {

@@ -97,7 +97,7 @@ BoundaryTable read_boundary_file(const std::string& path) {
 }
 
 std::string write_boundary(const BoundaryTable& table) {
-  std::string text = std::string(kKind) + " " + std::to_string(kVersion) + "\n";
+  std::string text = base::header_line(kKind, kVersion);
   for (const BoundaryEntry& entry : table.entries)
     text += "storage identity=" + std::to_string(entry.identity) + " bytes=" + std::to_string(entry.bytes.count()) +
             " offset=" + std::to_string(entry.offset) + "\n";

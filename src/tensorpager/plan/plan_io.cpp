@@ -152,10 +152,11 @@ std::string write_plan(const Plan& plan) {
   const auto number = [](std::uint64_t n) { return std::to_string(n); };
   const std::string technique =
       plan.technique == Technique::kNone ? "" : std::string(" technique=") + name_of(plan.technique);
-  std::string text = std::string(kKind) + " " + number(kVersion) + "\nplan planner=" + plan.planner + technique +
-                     " machine=" + plan.machine + " budget=" + number(plan.budget.count()) +
-                     " slab=" + number(plan.slab.count()) + " reserve=" + number(plan.reserve.count()) +
-                     " ops=" + number(plan.ops) + (plan.shared_boundary ? " shared_boundary\n" : "\n");
+  std::string text = base::header_line(kKind, kVersion);
+  text += "plan planner=" + plan.planner + technique + " machine=" + plan.machine +
+          " budget=" + number(plan.budget.count()) + " slab=" + number(plan.slab.count()) +
+          " reserve=" + number(plan.reserve.count()) + " ops=" + number(plan.ops) +
+          (plan.shared_boundary ? " shared_boundary\n" : "\n");
   for (const Row& row : plan.rows) {
     text += "row " + (row.storage == kTemporary ? "temporary" : number(trace::index(row.storage)));
     text += " bytes=" + number(row.bytes.count()) + " offset=" + number(row.offset) + " begin=" + number(row.begin) +

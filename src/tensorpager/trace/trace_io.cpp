@@ -164,7 +164,7 @@ Trace read_trace_file(const std::string& path) {
 }
 
 std::string write_trace(const Trace& trace) {
-  std::string text = std::string(kKind) + " " + std::to_string(kVersion) + "\n";
+  std::string text = base::header_line(kKind, kVersion);
   text += "granule " + std::to_string(trace.granule.count()) + "\n";
   if (trace.slab > base::Bytes(0)) text += "slab " + std::to_string(trace.slab.count()) + "\n";
   for (std::size_t i = 0; i < trace.storages.size(); ++i) {

@@ -1,4 +1,4 @@
-// What intercept/ needs of torch, precompiled: these headers cost more than our code.
+// What the modules that need torch include of it, precompiled once: these headers cost more than our code.
 #pragma once
 
 #include <ATen/ATen.h>
