@@ -6,6 +6,7 @@
 #include <string>
 
 #include "../plan/synthetic_traces.h"
+#include "../random_cases.h"
 #include "small_machine.h"
 #include "tensorpager/plan/timing.h"
 
@@ -15,11 +16,7 @@ using namespace plan;
 using namespace machine;
 namespace {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr unsigned kSeeds = 40;
-#else
-constexpr unsigned kSeeds = 100;
-#endif
+constexpr unsigned kSeeds = random_cases(100, 40);
 
 struct Setting {
   explicit Setting(unsigned seed)

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "../plan/synthetic_traces.h"
+#include "../random_cases.h"
 #include "small_machine.h"
 #include "tensorpager/plan/validator.h"
 #include "tensorpager/planning/planner.h"
@@ -44,11 +45,7 @@ class PlannerContract : public testing::TestWithParam<PlannerCase> {
   }
 };
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr unsigned kSeeds = 150;  // ten times slower, and one thread
-#else
-constexpr unsigned kSeeds = 1000;
-#endif
+constexpr unsigned kSeeds = random_cases(1000, 150);
 
 TEST_P(PlannerContract, KeepsAThousandRandomTraces) {
   int planned = 0;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "../plan/synthetic_traces.h"
+#include "../random_cases.h"
 #include "tensorpager/plan/liveness.h"
 #include "tensorpager/planning/classes.h"
 #include "tensorpager/planning/planner.h"
@@ -49,13 +50,8 @@ void expect_as_promised(const trace::Trace& trace, const Plan& plan, const Machi
   ASSERT_EQ(window.ops_as_planned, trace.ops.size());
 }
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr unsigned kSeeds = 100;
-constexpr unsigned kMissSeeds = 25;
-#else
-constexpr unsigned kSeeds = 1000;
-constexpr unsigned kMissSeeds = 1000;
-#endif
+constexpr unsigned kSeeds = random_cases(1000, 100);
+constexpr unsigned kMissSeeds = random_cases(1000, 25);
 
 class PagerRunOfPlanner : public testing::TestWithParam<const char*> {};
 
