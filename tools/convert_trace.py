@@ -5,6 +5,9 @@
 A recording's first line holds the numbers of ops and storages. A line a storage follows: `persistent A B`, for
 A + B * batch bytes; then a line an op: `name random list backward FLOPS_A FLOPS_B BYTES_A BYTES_B`, and three lists,
 each with its length before it: read, new, and mutated storages. What is not persistent dies after its last use.
+
+Ops are marked as pure by their names: all but those that draw, work on lists, or write what is persistent. Batch norm
+writes its running statistics only, and so runs again on clones of them.
 """
 
 import argparse
@@ -12,6 +15,16 @@ import gzip
 from pathlib import Path
 
 GRANULE = 512
+SCRATCH = {"native_batch_norm", "cudnn_batch_norm"}
+# Made without values, or summed in no fixed order on a card.
+NEVER = {
+    "empty",
+    "new_empty",
+    "empty_like",
+    "empty_strided",
+    "embedding_dense_backward",
+    "max_pool2d_with_indices_backward",
+}
 
 
 def affine(words: list[str], batch: int) -> int:
@@ -60,6 +73,11 @@ def convert(lines: list[str], batch: int, precision: str) -> str:
         flops, moved = affine(words[4:6], batch), affine(words[6:8], batch)
         line += f" flops={flops}" * (flops > 0) + f" moved={moved}" * (moved > 0)
         line += f" precision={precision}" * (precision != "float32" and flops > 0)
+        writes_persistent = any(persistent[s] for s in mutated + new if s not in births)
+        if words[0] in SCRATCH:
+            line += " scratch"
+        elif not writes_persistent and words[0] not in NEVER and words[1:3] == ["0", "0"]:
+            line += " pure"
         line += "".join(f" {name}" for name, on in zip(("random", "list", "backward"), words[1:4]) if on == "1")
         alive.difference_update(deaths)
         out.append(line)

@@ -11,8 +11,8 @@ DATA = Path(__file__).parents[1] / "data"
 RESNET = DATA / "resnet50.trace"
 MACHINE = ("--machine", "m40-12g")
 KEYS = (
-    "fits short_bytes short_op need_bytes floor_bytes peak_bytes step_seconds overhead lower_bound_overhead stall_seconds"
-    " page_out_bytes page_in_bytes placement_waste caching_waste"
+    "fits short_bytes short_op need_bytes floor_bytes peak_bytes step_seconds overhead lower_bound_overhead recompute_seconds"
+    " stall_seconds page_out_bytes page_in_bytes placement_waste caching_waste"
 ).split()
 
 # a and b do not fit in 100 KiB beside c: a leaves after op 0 and is back for op 4.
@@ -50,6 +50,40 @@ def no_output_but_one_line(done, code):
     (line,) = done.stderr.splitlines()
     assert line.startswith("tensorpager: ")
     return line
+
+
+def test_plan_that_recomputes_is_validated_simulated_and_explained(tmp_path):
+    plan = tmp_path / "step.plan"
+    planned = ("--machine", "h200-141g", "--budget", "75%")
+    made = run_command("plan", RESNET, *planned, "--planner", "hybrid", "-o", plan)
+    assert made.returncode == 0 and ", recomputed 0.0" in made.stdout
+    replays = plan.read_text().count("\nreplay op=")
+    assert replays > 3
+    checked = run_command("validate", RESNET, plan)
+    assert (checked.returncode, checked.stderr) == (0, "")
+    simulated = run_command("simulate", RESNET, "--plan", plan, "--machine", "h200-141g", "--json")
+    hybrid = json.loads(simulated.stdout)
+    paged = json.loads(run_command("simulate", RESNET, *planned, "--json").stdout)
+    assert 0 < hybrid["recompute_seconds"] < hybrid["step_seconds"] / 10
+    assert paged["recompute_seconds"] == 0
+    assert 10 * hybrid["overhead"] < paged["overhead"]
+    told = run_command("report", RESNET, plan, "-o", tmp_path / "step.svg")
+    assert f"{replays} replays" in told.stdout
+
+    broken = tmp_path / "broken.plan"
+    broken.write_text(re.sub(r"^replay op=\d+", "replay op=0", plan.read_text(), count=1, flags=re.M))
+    line = no_output_but_one_line(run_command("report", RESNET, broken), 1)
+    assert "replay 0 (of op 0 before op " in line and "): op 0 (empty) is not pure" in line
+
+
+def test_a_session_refuses_a_plan_that_recomputes(tmp_path):
+    (tmp_path / "step.trace").write_text(RESNET.read_text())
+    plan = tmp_path / "step.plan"
+    planned = ("--machine", "h200-141g", "--budget", "75%", "--planner", "hybrid")
+    assert run_command("plan", RESNET, *planned, "-o", plan).returncode == 0
+    done = run_command("run", "--plan", plan, "--", "true")
+    assert done.returncode != 0
+    assert "has replays, which a session cannot run yet" in done.stderr
 
 
 def test_plan_is_validated_simulated_and_explained(tmp_path):

@@ -61,6 +61,21 @@ TEST(PlanIo, KeepsTheTechniqueAndReadsFilesWithoutOne) {
   EXPECT_EQ(error_of("machine=m", "machine=m technique=magic"), "a.plan:2: technique: 'magic' is unknown");
 }
 
+TEST(PlanIo, ReadsReplaysBeforeTheRows) {
+  const std::string replays = "replay op=0 before=2 keeps=3,4\nreplay op=1 before=2\n";
+  std::string text = kByHand;
+  text.insert(text.find("row 0"), replays);
+  const Plan plan = parse(text);
+  EXPECT_EQ(plan.replays, (std::vector<Replay>{{.op = 0, .before = 2, .keeps = {storage(3), storage(4)}},
+                                               {.op = 1, .before = 2, .keeps = {}}}));
+  EXPECT_EQ(write_plan(plan), text);
+  EXPECT_EQ(error_of("row 0", "replay op=2 before=2\nrow 0"), "a.plan:3: before: is not after op 2");
+  EXPECT_EQ(error_of("row 0", "replay op=0 before=2\nreplay op=0 before=1\nrow 0"),
+            "a.plan:4: before: the replay is out of order");
+  EXPECT_EQ(error_of("predicted", "replay op=0 before=2\npredicted"),
+            "a.plan:6: record: 'replay' is none of row, predicted, end, or plan and replay at the beginning");
+}
+
 TEST(PlanIo, KeepsAllOfAPlanButTheCurve) {
   const trace::Trace trace = layered_trace(120);
   const Machine machine = named_machine("m40-12g");
@@ -84,7 +99,7 @@ TEST(PlanIo, NamesFileLineAndField) {
       "a.plan:5: begin: the row is out of order: rows are sorted by begin; boundary, page_in, born; need; storage");
   EXPECT_EQ(error_of("born leave=dies", "page_in leave=dies"), "a.plan:4: temporary: must have fill=born leave=dies");
   EXPECT_EQ(error_of("plan planner", "row planner"),
-            "a.plan:2: record: 'row' is none of row, predicted, end, or plan at the beginning");
+            "a.plan:2: record: 'row' is none of row, predicted, end, or plan and replay at the beginning");
   EXPECT_EQ(error_of("page_out\n", "boundary\n"), "a.plan:3: end: is not the number of ops, and leave=boundary");
   EXPECT_EQ(error_of("ops=3", "ops=4294967295"), "a.plan:2: ops: '4294967295' is not below 4294967295");
 }

@@ -91,6 +91,13 @@ class RandomTrace {
 
 inline trace::Trace random_trace(unsigned seed) { return RandomTrace(seed).make(); }
 
+/// Three of four ops may run again.
+inline trace::Trace with_pure_ops(trace::Trace trace, unsigned seed) {
+  std::mt19937 random(seed);
+  for (trace::Op& op : trace.ops) op.purity = random() % 4 == 0 ? trace::Purity::kNever : trace::Purity::kPure;
+  return trace;
+}
+
 /// Gives every storage that lives through the window an identity, so that it is known in other classes' traces.
 inline trace::Trace with_identities(trace::Trace trace) {
   for (std::size_t i = 0; i < trace.storages.size(); ++i) {

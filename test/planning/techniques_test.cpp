@@ -9,6 +9,7 @@
 #include "small_machine.h"
 #include "tensorpager/plan/validator.h"
 #include "tensorpager/planning/planner.h"
+#include "tensorpager/trace/trace_io.h"
 
 namespace tensorpager::planning {
 
@@ -19,7 +20,7 @@ namespace {
 /// Does not compile where there is another switch: it belongs into a list below, or into packing_effort_test.cpp.
 [[maybe_unused]] void know_all_switches(const Techniques& techniques) {
   [[maybe_unused]] const auto& [early_page_outs, prefetch, tails, wrap, larger_first, feedback, shorter_tails,
-                                over_transfers, early_online, compaction, packing] = techniques;
+                                over_transfers, early_online, compaction, packing, annealing] = techniques;
   [[maybe_unused]] const auto& [many_orders, ejection, repairs, looks, looks_each] = packing;
 }
 
@@ -166,6 +167,19 @@ TEST(LargerFirst, IsQuickerWhereHandlingEachTransferTakesOfCompute) {
         ->predicted.step;
   };
   EXPECT_LT(step(true), step(false));
+}
+
+TEST(Annealing, IsQuickerOnTheWhole) {
+  const trace::Trace trace = trace::read_trace_file(TENSORPAGER_TEST_DATA "/resnet50.trace");
+  const Machine machine = named_machine("h200-141g");
+  const base::Bytes budget(Liveness(trace).need().count() / 3);
+  const auto step = [&](std::size_t annealing) {
+    const Options options{.techniques = {.annealing = annealing}};
+    return make_hybrid_planner()
+        ->plan({.trace = trace, .machine = machine, .budget = budget, .options = options})
+        ->predicted.step;
+  };
+  EXPECT_LT(step(500'000), step(0));
 }
 
 TEST(LooksEach, IsEffortThatGrowsWithThePlan) {

@@ -65,8 +65,9 @@ struct Figures {
           const machine::Machine& machine, const sim::Outcome& outcome);
 
   double step_seconds;
-  double overhead;              // step over compute, minus 1
-  double lower_bound_overhead;  // the same for the lower bound
+  double overhead;              // step over the compute of the trace, minus 1
+  double lower_bound_overhead;  // the same for the lower bound, which knows no recomputation
+  double recompute_seconds;
   double stall_seconds;
   base::Bytes page_out;
   base::Bytes page_in;

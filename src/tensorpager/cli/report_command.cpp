@@ -7,6 +7,7 @@
 #include "tensorpager/cli/planning.h"
 #include "tensorpager/machine/machine_io.h"
 #include "tensorpager/plan/plan_io.h"
+#include "tensorpager/plan/rewriting.h"
 #include "tensorpager/report/report.h"
 #include "tensorpager/trace/trace_io.h"
 
@@ -21,12 +22,13 @@ struct ReportOptions {
 };
 
 void report_plan(const ReportOptions& options) {
-  const trace::Trace trace = trace::read_trace_file(options.trace);
+  const trace::Trace program = trace::read_trace_file(options.trace);
   const plan::Plan plan = plan::read_plan_file(options.plan);
   const machine::Machine machine = machine::find_machine(options.machine.empty() ? plan.machine : options.machine);
-  require_valid(trace, plan, options.plan);
+  require_valid(program, plan, options.plan);
+  const trace::Trace trace = plan::rewritten(program, plan);
   const plan::Liveness liveness(trace);
-  const sim::Outcome outcome = sim::simulate(trace, plan, machine);
+  const sim::Outcome outcome = sim::simulate(program, plan, machine);
   const report::Subject subject{trace, plan, machine, liveness, outcome.measured, outcome.stalls};
   if (!options.output.empty()) base::write_whole_file(options.output, report::write_svg(subject));
   std::printf("%s", report::write_text(subject).c_str());

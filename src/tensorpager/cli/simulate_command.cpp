@@ -9,6 +9,7 @@
 #include "tensorpager/cli/planning.h"
 #include "tensorpager/machine/machine_io.h"
 #include "tensorpager/plan/plan_io.h"
+#include "tensorpager/plan/rewriting.h"
 #include "tensorpager/trace/trace_io.h"
 
 namespace tensorpager::cli {
@@ -35,6 +36,7 @@ Json to_json(const plan::Liveness& liveness, const std::optional<planning::Infea
           {"step_seconds", or_null([](const Figures& f) { return f.step_seconds; })},
           {"overhead", or_null([](const Figures& f) { return f.overhead; })},
           {"lower_bound_overhead", or_null([](const Figures& f) { return f.lower_bound_overhead; })},
+          {"recompute_seconds", or_null([](const Figures& f) { return f.recompute_seconds; })},
           {"stall_seconds", or_null([](const Figures& f) { return f.stall_seconds; })},
           {"page_out_bytes", or_null([](const Figures& f) { return f.page_out.count(); })},
           {"page_in_bytes", or_null([](const Figures& f) { return f.page_in.count(); })},
@@ -56,10 +58,11 @@ void show(const SimulateOptions& options, const trace::Trace& trace, const plan:
   }
   std::printf("%s\n", describe(figures).c_str());
   if (!options.curve) return;
+  const plan::Liveness rewritten(plan::rewritten(trace, plan));
   std::printf("op charged_bytes live_bytes\n");
   for (std::uint32_t op = 0; op < plan.ops; ++op)
     std::printf("%u %llu %llu\n", op, static_cast<unsigned long long>(outcome.measured.curve[op].count()),
-                static_cast<unsigned long long>(liveness.live(op).count()));
+                static_cast<unsigned long long>(rewritten.live(op).count()));
 }
 
 void simulate_plan(const SimulateOptions& options) {

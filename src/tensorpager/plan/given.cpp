@@ -32,6 +32,9 @@ GivenPlan read_given_plan(const std::string& path, Bytes budget) {
   GivenPlan given{.trace = trace::read_trace_file(trace_path), .plan = read_plan_file(path)};
   const std::vector<std::string> violations = validate(given.trace, given.plan);
   if (!violations.empty()) throw InvalidArgument(path + ": is no plan for " + trace_path + ": " + violations.front());
+  if (!given.plan.replays.empty())
+    throw InvalidArgument(path + ": has replays, which a session cannot run yet; plan again with `tensorpager plan " +
+                          "--planner pages`");
   if (given.plan.budget > budget)
     throw InvalidArgument(path + ": made for a budget of " + base::format_bytes(given.plan.budget) +
                           ", and this run has " + base::format_bytes(budget) +

@@ -58,6 +58,15 @@ struct Row {
   Leave leave = Leave::kDies;
 };
 
+/// An op of the trace that runs again, with the arguments that it had, to make a storage that was dropped.
+struct Replay {
+  std::uint32_t op = 0;
+  std::uint32_t before = 0;           // the op of the trace before which it runs
+  std::vector<StorageId> keeps = {};  // of what it makes; the rest is freed at once
+
+  friend bool operator==(const Replay&, const Replay&) = default;
+};
+
 /// The prediction of a plan for the machine it was made for, in the steady state of repeated windows.
 struct Prediction {
   std::chrono::nanoseconds step{0};     // time of the window
@@ -78,6 +87,8 @@ struct Plan {
   base::Bytes slab = {};     // at the arena's end, for storages that are never evicted
   base::Bytes reserve = {};  // below the slab, for unplanned blocks
   std::uint32_t ops = 0;
+  std::vector<Replay> replays =
+      {};  // by the op before which they run; ops and storages of rows are of the trace rewritten with them
   bool shared_boundary = false;  // another plan may run before: storages that come from the boundary may be dirty
   std::vector<Row> rows = {};    // by begin, and in the order in which they begin
   Prediction predicted = {};

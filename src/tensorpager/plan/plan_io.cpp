@@ -57,13 +57,15 @@ class PlanReader {
     while (records_.next()) {
       if (records_.type() == "plan" && !std::exchange(has_head, true))
         read_head();
+      else if (records_.type() == "replay" && has_head && plan_.rows.empty())
+        read_replay();
       else if (records_.type() == "row" && has_head)
         read_row();
       else if (records_.type() == "predicted")
         read_prediction();
       else
         records_.fail("record", "'" + std::string(records_.type().substr(0, 40)) +
-                                    "' is none of row, predicted, end, or plan at the beginning");
+                                    "' is none of row, predicted, end, or plan and replay at the beginning");
       records_.finish_record();
     }
     if (!has_head) records_.fail("plan", "the record is missing");
@@ -92,6 +94,15 @@ class PlanReader {
     const auto op = static_cast<std::uint32_t>(records_.number(key, std::uint64_t{plan_.ops} + 1));
     if (op < least) records_.fail(key, std::to_string(op) + " is below " + std::to_string(least));
     return op;
+  }
+
+  void read_replay() {
+    Replay replay{.op = op("op", 0), .before = op("before", 0)};
+    if (replay.before <= replay.op) records_.fail("before", "is not after op " + std::to_string(replay.op));
+    if (!plan_.replays.empty() && replay.before < plan_.replays.back().before)
+      records_.fail("before", "the replay is out of order");
+    for (const std::uint32_t id : records_.numbers("keeps", UINT32_MAX)) replay.keeps.push_back(StorageId{id});
+    plan_.replays.push_back(std::move(replay));
   }
 
   void read_row() {
@@ -157,6 +168,12 @@ std::string write_plan(const Plan& plan) {
           " budget=" + number(plan.budget.count()) + " slab=" + number(plan.slab.count()) +
           " reserve=" + number(plan.reserve.count()) + " ops=" + number(plan.ops) +
           (plan.shared_boundary ? " shared_boundary\n" : "\n");
+  for (const Replay& replay : plan.replays) {
+    text += "replay op=" + number(replay.op) + " before=" + number(replay.before);
+    for (std::size_t i = 0; i < replay.keeps.size(); ++i)
+      text += (i == 0 ? " keeps=" : ",") + number(trace::index(replay.keeps[i]));
+    text += '\n';
+  }
   for (const Row& row : plan.rows) {
     text += "row " + (row.storage == kTemporary ? "temporary" : number(trace::index(row.storage)));
     text += " bytes=" + number(row.bytes.count()) + " offset=" + number(row.offset) + " begin=" + number(row.begin) +

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "tensorpager/base/config.h"
+#include "tensorpager/plan/rewriting.h"
 
 namespace tensorpager::plan {
 namespace {
@@ -289,7 +290,12 @@ class Walk {
 
 }  // namespace
 
-std::vector<std::string> validate(const trace::Trace& trace, const Plan& plan) { return Walk(trace, plan).run(); }
+std::vector<std::string> validate(const trace::Trace& trace, const Plan& plan) {
+  if (plan.replays.empty()) return Walk(trace, plan).run();
+  const auto rewriting = rewrite(trace, plan.replays);
+  if (!rewriting) return {describe(rewriting.error(), plan.replays)};
+  return Walk(rewriting->trace, plan).run();
+}
 
 std::vector<std::string> validate_boundary(const trace::Trace& trace, const Plan& plan, const BoundaryTable& table) {
   std::vector<std::string> violations;

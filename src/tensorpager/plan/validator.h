@@ -12,6 +12,7 @@
 namespace tensorpager::plan {
 
 /// Returns the violations, one line each, at most a hundred; empty if the plan is valid:
+/// - its replays are possible (rewriting.h), and the rest holds for the trace rewritten with them;
 /// - each op finds its storages resident, at an offset that overlaps no other block and no page-out that was not waited
 ///   for;
 /// - what leaves without a copy is dead, or the tier holds the same bytes; what is paged in was paged out before;

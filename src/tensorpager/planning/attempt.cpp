@@ -22,6 +22,13 @@ constexpr std::uint64_t kEnoughSettled = 200;
 
 }  // namespace
 
+TransferCosts costs_of(const Machine& machine) {
+  const auto handling = std::chrono::duration<double>(machine.out.handling + machine.in.handling).count();
+  const double out = 1 / machine.out.fastest();
+  const double in = 1 / machine.in.fastest();
+  return {.overhead = static_cast<std::uint64_t>(handling / (out + in)), .both_ways = (out + in) / out};
+}
+
 void Candidates::offer(Candidate candidate) {
   const auto after = std::ranges::upper_bound(kept_, candidate.step, {}, &Candidate::step);
   kept_.insert(after, std::move(candidate));

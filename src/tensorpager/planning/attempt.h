@@ -29,6 +29,10 @@ struct Candidate {
   Technique technique = Technique::kNone;
 };
 
+/// What transfers cost on a machine. The overhead is the number of bytes that both links move in the CPU time of a
+/// page-out and a page-in.
+TransferCosts costs_of(const Machine& machine);
+
 /// The quickest few plans.
 class Candidates {
  public:

@@ -23,6 +23,7 @@ using plan::Life;
 using plan::Liveness;
 using plan::Plan;
 using plan::Prediction;
+using plan::Replay;
 using plan::Row;
 using plan::StorageId;
 using plan::Technique;

@@ -10,7 +10,8 @@
 namespace tensorpager::planning {
 namespace {
 
-constexpr std::array kPlanners = {std::pair{"pages", &make_pages_planner}, std::pair{"lru", &make_lru_planner},
+constexpr std::array kPlanners = {std::pair{"pages", &make_pages_planner}, std::pair{"hybrid", &make_hybrid_planner},
+                                  std::pair{"recompute", &make_recompute_planner}, std::pair{"lru", &make_lru_planner},
                                   std::pair{"resident", &make_resident_planner}};
 
 }  // namespace

@@ -18,7 +18,7 @@
 
 namespace tensorpager::planning {
 
-/// A switch for each technique of the `pages` planner, to measure its worth.
+/// A switch for each technique of the planners `pages` and `hybrid`, to measure its worth.
 struct Techniques {
   bool early_page_outs = true;  // after the last use; else where the room is needed
   bool prefetch = true;         // else a page-in is submitted where it is needed
@@ -31,6 +31,7 @@ struct Techniques {
   bool early_online = true;     // place online also where the plans found are slow; else only if there is none
   bool compaction = true;       // pack the quickest plans once more, closer together
   PackingEffort packing = {};
+  std::size_t annealing = 2'000'000;  // ops of all windows that are judged to better the choice of what is dropped
 };
 
 struct Options {
@@ -57,14 +58,16 @@ class Planner {
  public:
   virtual ~Planner() = default;
 
-  /// Any budget from the floor on gets a plan from a planner that pages. Only `pages` takes a boundary table; the
-  /// others throw InvalidArgument.
+  /// Any budget from the floor on gets a plan from a planner that pages. Only `pages` and `hybrid` take a boundary
+  /// table; the others throw InvalidArgument.
   virtual base::Result<Plan, Infeasible> plan(const Problem& problem) const = 0;
 };
 
-std::unique_ptr<Planner> make_resident_planner();  // nothing moves: only offsets
-std::unique_ptr<Planner> make_lru_planner();       // as on demand: least recently used goes, all waits
-std::unique_ptr<Planner> make_pages_planner();     // planned movement, without recomputation
+std::unique_ptr<Planner> make_resident_planner();   // nothing moves: only offsets
+std::unique_ptr<Planner> make_lru_planner();        // as on demand: least recently used goes, all waits
+std::unique_ptr<Planner> make_pages_planner();      // planned movement, without recomputation
+std::unique_ptr<Planner> make_recompute_planner();  // replays, and nothing moves
+std::unique_ptr<Planner> make_hybrid_planner();     // planned movement and replays, whichever costs less
 
 /// Throws InvalidArgument with all names, if there is no such planner.
 std::unique_ptr<Planner> make_planner(const std::string& name);

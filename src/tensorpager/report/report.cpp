@@ -76,6 +76,9 @@ class Text {
     line("step " + milliseconds(measured.step) + ", of it compute " + milliseconds(measured.compute) + ", stalled " +
          milliseconds(measured.step - measured.compute) + "; out " + base::format_bytes(measured.page_out) + ", in " +
          base::format_bytes(measured.page_in));
+    if (!plan.replays.empty())
+      line(std::to_string(plan.replays.size()) +
+           " replays: they are ops of their own here, and what they rebuild are storages of their own");
   }
 
   void peak() {

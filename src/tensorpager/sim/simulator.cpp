@@ -4,6 +4,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "tensorpager/plan/rewriting.h"
+
 namespace tensorpager::sim {
 namespace {
 
@@ -70,8 +72,8 @@ class LinkQueue {
 
 class VirtualMachine {
  public:
-  VirtualMachine(const trace::Trace& trace, const plan::Plan& plan, const machine::Machine& machine)
-      : trace_(trace), plan_(plan), machine_(machine), out_(machine.out), in_(machine.in) {
+  VirtualMachine(trace::Trace trace, const plan::Plan& plan, const machine::Machine& machine)
+      : trace_(std::move(trace)), plan_(plan), machine_(machine), out_(machine.out), in_(machine.in) {
     std::uint32_t ticket = 0;
     const std::vector<Action> actions = lower(plan);
     for (const Action& action : actions) {
@@ -167,7 +169,7 @@ class VirtualMachine {
     clock_ += time;
   }
 
-  const trace::Trace& trace_;
+  const trace::Trace trace_;
   const plan::Plan& plan_;
   const machine::Machine& machine_;
   LinkQueue out_;
@@ -186,7 +188,7 @@ class VirtualMachine {
 }  // namespace
 
 Outcome simulate(const trace::Trace& trace, const plan::Plan& plan, const machine::Machine& machine) {
-  return VirtualMachine(trace, plan, machine).run();
+  return VirtualMachine(plan::rewritten(trace, plan), plan, machine).run();
 }
 
 }  // namespace tensorpager::sim

@@ -21,6 +21,13 @@ constexpr std::uint32_t index(StorageId id) { return static_cast<std::uint32_t>(
 
 using base::Precision;
 
+/// Whether an op gives the same results if it runs again with the arguments that it had.
+enum class Purity : std::uint8_t {
+  kNever,    // or nobody knows
+  kPure,     // it does; what it writes are storages that were made in the window
+  kScratch,  // it does, on clones of the storages that it writes: batch norm and its running statistics
+};
+
 struct Storage {
   base::Bytes bytes = {};                      // as requested, before rounding to the granule
   bool entry = false;                          // alive when the window begins and when it ends
@@ -39,6 +46,7 @@ struct Op {
   std::uint64_t flops = 0;
   base::Bytes moved = {};  // bytes that its kernel reads and writes
   Precision precision = Precision::kFloat32;
+  Purity purity = Purity::kNever;
   bool random = false;     // draws from a generator
   bool list = false;       // works on lists of tensors (foreach, fused)
   bool backward = false;   // called by the autograd engine

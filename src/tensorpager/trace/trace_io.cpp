@@ -107,6 +107,8 @@ class TraceReader {
     if (!checker_) checker_.emplace(trace_.storages);
     Op op;
     // Flags are read first: the remaining word is the name.
+    if (records_.flag("pure")) op.purity = Purity::kPure;
+    if (records_.flag("scratch")) op.purity = Purity::kScratch;
     op.random = records_.flag("random");
     op.list = records_.flag("list");
     op.backward = records_.flag("backward");
@@ -186,6 +188,8 @@ std::string write_trace(const Trace& trace) {
     write_number(text, " flops=", op.flops);
     write_number(text, " moved=", op.moved.count());
     if (op.precision != Precision::kFloat32) text += std::string(" precision=") + name_of(op.precision);
+    if (op.purity == Purity::kPure) text += " pure";
+    if (op.purity == Purity::kScratch) text += " scratch";
     if (op.random) text += " random";
     if (op.list) text += " list";
     if (op.backward) text += " backward";

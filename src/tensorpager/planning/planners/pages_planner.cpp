@@ -95,14 +95,6 @@ class PagesPlanner final : public Planner {
     return best;
   }
 
-  /// The overhead is the number of bytes that both links move in the CPU time of a page-out and a page-in.
-  static TransferCosts costs_of(const Machine& machine) {
-    const auto handling = std::chrono::duration<double>(machine.out.handling + machine.in.handling).count();
-    const double out = 1 / machine.out.fastest();
-    const double in = 1 / machine.in.fastest();
-    return {.overhead = static_cast<std::uint64_t>(handling / (out + in)), .both_ways = (out + in) / out};
-  }
-
   static std::uint64_t share_of(std::uint64_t bytes, double share) {
     return static_cast<std::uint64_t>(static_cast<double>(bytes) * share);
   }

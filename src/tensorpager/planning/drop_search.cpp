@@ -1,0 +1,197 @@
+#include "tensorpager/planning/drop_search.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "tensorpager/plan/rewriting.h"
+#include "tensorpager/planning/attempt.h"
+
+namespace tensorpager::planning {
+namespace {
+
+constexpr std::size_t kKept = 6;
+/// A choice of more replays for each op of the window than this is worth nothing.
+constexpr std::size_t kMostReplaysAnOp = 4;
+constexpr std::size_t kRatioSteps = 16;
+/// So much of what is above the space is left for transfers.
+constexpr double kLeft[] = {0, 0.12, 0.25, 0.4, 0.6, 0.8};
+constexpr double kWeights[] = {0, 2, 20};
+constexpr std::size_t kMostJudgements = 1500;
+/// At the beginning a choice that is slower by this part is taken once in e times.
+constexpr double kFirstHeat = 0.002;
+
+double seconds(Nanoseconds time) { return std::chrono::duration<double>(time).count(); }
+
+double cost_a_byte(const Droppable& gap) { return (seconds(gap.cost) + 1e-9) / static_cast<double>(gap.bytes); }
+
+}  // namespace
+
+DropSearch::DropSearch(const Groundwork& groundwork, Means means)
+    : groundwork_(groundwork),
+      means_(means),
+      recomputation_(groundwork.problem.trace, groundwork.liveness, groundwork.op_times) {
+  const auto& gaps = recomputation_.droppable();
+  by_ratio_.resize(gaps.size());
+  for (std::uint32_t i = 0; i < gaps.size(); ++i) by_ratio_[i] = i;
+  std::ranges::stable_sort(by_ratio_, {},
+                           [&](std::uint32_t i) { return seconds(gaps[i].cost) / static_cast<double>(gaps[i].bytes); });
+}
+
+std::vector<DropSearch::Choice> DropSearch::run() {
+  offer(judge(std::vector<bool>(by_ratio_.size())));
+  if (!by_ratio_.empty()) {
+    drop_by_ratio();
+    shave_peaks();
+    anneal();
+  }
+  return std::move(best_);
+}
+
+DropSearch::Choice DropSearch::judge(std::vector<bool> dropped) {
+  Choice choice{.dropped = std::move(dropped), .replays = {}, .step = Nanoseconds::max()};
+  auto replays = recomputation_.replays(choice.dropped, kMostReplaysAnOp * groundwork_.liveness.ops());
+  if (!replays) return choice;
+  choice.replays = std::move(*replays);
+  choice.step = step_of(plan::rewrite(groundwork_.problem.trace, choice.replays).value().trace);
+  return choice;
+}
+
+Nanoseconds DropSearch::step_of(const trace::Trace& rewritten) const {
+  const Problem& problem = groundwork_.problem;
+  const Problem with_replays{rewritten, problem.machine, problem.budget, problem.options};
+  const Groundwork inner(with_replays);
+  if (inner.is_below_floor()) return Nanoseconds::max();
+  if (means_ == Means::kReplays)
+    return inner.liveness.need() > problem.budget ? Nanoseconds::max() : 2 * inner.starts.back();
+  const Attempt attempt(inner, nullptr, {.overhead = 0, .both_ways = costs_of(problem.machine).both_ways});
+  return attempt.step_by_bytes(attempt.schedule(inner.space()));
+}
+
+void DropSearch::offer(const Choice& choice) {
+  if (choice.step == Nanoseconds::max()) return;
+  const auto is_same = [&](const Choice& one) { return one.step == choice.step && one.replays == choice.replays; };
+  if (std::ranges::any_of(best_, is_same)) return;
+  best_.insert(std::ranges::upper_bound(best_, choice.step, {}, &Choice::step), choice);
+  if (best_.size() > kKept) best_.pop_back();
+}
+
+void DropSearch::drop_by_ratio() {
+  std::vector<bool> dropped(by_ratio_.size());
+  std::size_t done = 0;
+  for (std::size_t step = 1; step <= kRatioSteps; ++step) {
+    for (; done < by_ratio_.size() * step / kRatioSteps; ++done) dropped[by_ratio_[done]] = true;
+    offer(judge(dropped));
+  }
+}
+
+void DropSearch::shave_peaks() {
+  const std::uint64_t space = (groundwork_.problem.budget - groundwork_.reserve).count();
+  const std::uint64_t need = groundwork_.liveness.need().count();
+  if (need <= space) return;
+  for (const double left : kLeft) {
+    const auto target = space + static_cast<std::uint64_t>(left * static_cast<double>(need - space));
+    for (const double weight : kWeights) offer(judge(shaved(std::vector<bool>(by_ratio_.size()), target, weight, 0.0)));
+  }
+}
+
+/// Goes to the op with the most live bytes again and again, and drops the storage that is idle there for which it pays
+/// most: of two that cost the same for each byte that is lacking, the one that is rebuilt away from others.
+std::vector<bool> DropSearch::shaved(std::vector<bool> dropped, std::uint64_t target, double weight, double noise) {
+  const auto& gaps = recomputation_.droppable();
+  std::vector<std::int64_t> live = live_without(dropped);
+  std::vector<double> crowd(live.size());  // dropped bytes that are rebuilt near an op, over the target
+  const auto reach = static_cast<std::uint32_t>(live.size() / 20 + 1);
+  const auto add_to_crowd = [&](const Droppable& gap) {
+    const std::size_t end = std::min<std::size_t>(gap.to + reach, live.size());
+    for (std::size_t at = gap.to > reach ? gap.to - reach : 0; at < end; ++at)
+      crowd[at] += static_cast<double>(gap.bytes) / static_cast<double>(target);
+  };
+  for (std::size_t i = 0; i < gaps.size(); ++i) {
+    if (dropped[i] && weight > 0) add_to_crowd(gaps[i]);
+  }
+  std::vector<double> factor(gaps.size(), 1);
+  if (noise > 0) {
+    for (double& one : factor) one = std::exp(std::normal_distribution<double>(0, noise)(random_));
+  }
+  for (;;) {
+    const auto peak = std::ranges::max_element(live);
+    if (*peak <= static_cast<std::int64_t>(target)) return dropped;
+    const auto op = static_cast<std::uint32_t>(peak - live.begin());
+    std::size_t best = gaps.size();
+    double least = 0;
+    for (std::size_t i = 0; i < gaps.size(); ++i) {
+      if (dropped[i] || gaps[i].from >= op || op >= gaps[i].to) continue;
+      const double crowded = crowd[gaps[i].to];
+      const double cost = cost_a_byte(gaps[i]) * factor[i] * (1 + weight * crowded * crowded);
+      if (best != gaps.size() && cost >= least) continue;
+      best = i;
+      least = cost;
+    }
+    if (best == gaps.size()) return dropped;
+    dropped[best] = true;
+    if (weight > 0) add_to_crowd(gaps[best]);
+    for (std::uint32_t at = gaps[best].from + 1; at < gaps[best].to; ++at)
+      live[at] -= static_cast<std::int64_t>(gaps[best].bytes);
+  }
+}
+
+std::vector<std::int64_t> DropSearch::live_without(const std::vector<bool>& dropped) const {
+  const auto& gaps = recomputation_.droppable();
+  std::vector<std::int64_t> live(groundwork_.liveness.ops());
+  for (std::uint32_t op = 0; op < live.size(); ++op)
+    live[op] = static_cast<std::int64_t>(groundwork_.liveness.live(op).count());
+  for (std::size_t i = 0; i < gaps.size(); ++i) {
+    if (!dropped[i]) continue;
+    for (std::uint32_t at = gaps[i].from + 1; at < gaps[i].to; ++at)
+      live[at] -= static_cast<std::int64_t>(gaps[i].bytes);
+  }
+  return live;
+}
+
+void DropSearch::anneal() {
+  const std::size_t work = groundwork_.problem.options.techniques.annealing;
+  const std::size_t judgements = std::min(work / groundwork_.liveness.ops(), kMostJudgements);
+  if (best_.empty() || best_.front().step <= 2 * groundwork_.starts.back()) return;
+  Choice at = best_.front();
+  for (std::size_t i = 0; i < judgements; ++i) {
+    Choice next = judge(changed(at.dropped));
+    if (next.step == Nanoseconds::max()) continue;
+    const double heat = kFirstHeat * (1 - static_cast<double>(i) / static_cast<double>(judgements));
+    const double worse = seconds(next.step - at.step) / seconds(at.step);
+    const double chance = std::uniform_real_distribution<double>(0, 1)(random_);
+    if (worse > 0 && (heat <= 0 || chance >= std::exp(-worse / heat))) continue;
+    offer(next);
+    at = std::move(next);
+  }
+}
+
+/// Changes one gap, or a few that follow each other in the window or by their ratio; or keeps a few that are dropped,
+/// and drops others for them until the highest peak is what it was.
+std::vector<bool> DropSearch::changed(const std::vector<bool>& dropped) {
+  std::vector<bool> next = dropped;
+  const std::size_t kind = below(8);
+  const std::size_t start = below(next.size());
+  if (kind == 0) {
+    next[start] = !next[start];
+  } else if (kind <= 2) {
+    const std::size_t end = std::min(start + 2 + below(7), next.size());
+    const bool to = below(2) == 0;
+    for (std::size_t i = start; i < end; ++i) next[kind == 1 ? i : by_ratio_[i]] = to;
+  } else {
+    const std::vector<std::int64_t> live = live_without(dropped);
+    const double peak = static_cast<double>(*std::ranges::max_element(live));
+    std::size_t kept = 1 + below(4);
+    for (std::size_t i = 0; i < next.size() && kept > 0; ++i) {
+      const std::size_t gap = (start + i) % next.size();
+      if (!next[gap] || below(2) == 0) continue;
+      next[gap] = false;
+      --kept;
+    }
+    const double share = std::uniform_real_distribution<double>(0.97, 1.02)(random_);
+    next = shaved(std::move(next), static_cast<std::uint64_t>(peak * share), 0.0, 0.5);
+  }
+  return next;
+}
+
+}  // namespace tensorpager::planning

@@ -1,0 +1,55 @@
+// Which storages to drop and rebuild: a search over the gaps of recomputation.h. A choice is judged by what its window
+// takes when all else is decided by bytes: nothing has an offset yet.
+//
+// First come choices that drop by cost for each byte, and those that take away the highest peaks; then the best of them
+// is changed here and there, and a change is kept if it is for the better, or for little worse at the beginning.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <random>
+#include <vector>
+
+#include "tensorpager/planning/planner.h"
+#include "tensorpager/planning/recomputation.h"
+
+namespace tensorpager::planning {
+
+/// What may be done with what does not fit.
+enum class Means : std::uint8_t { kReplays, kReplaysAndTransfers };
+
+class DropSearch {
+ public:
+  struct Choice {
+    std::vector<bool> dropped;  // by number of droppable()
+    std::vector<Replay> replays;
+    Nanoseconds step;  // Nanoseconds::max() if it does not fit; as Candidate::step
+  };
+
+  DropSearch(const Groundwork& groundwork, Means means);
+
+  /// The best few choices, the best first. All that fit are found if there is one that does; an empty result otherwise.
+  std::vector<Choice> run();
+
+ private:
+  Choice judge(std::vector<bool> dropped);
+  Nanoseconds step_of(const trace::Trace& rewritten) const;
+  void offer(const Choice& choice);
+  void drop_by_ratio();
+  void shave_peaks();
+  std::vector<bool> shaved(std::vector<bool> dropped, std::uint64_t target, double weight, double noise);
+  /// By op: the bytes that are live, but for what is dropped there.
+  std::vector<std::int64_t> live_without(const std::vector<bool>& dropped) const;
+  void anneal();
+  std::vector<bool> changed(const std::vector<bool>& dropped);
+  std::size_t below(std::size_t n) { return std::uniform_int_distribution<std::size_t>(0, n - 1)(random_); }
+
+  const Groundwork& groundwork_;
+  Means means_;
+  Recomputation recomputation_;
+  std::vector<std::uint32_t> by_ratio_;  // gaps, the cheapest for each byte first
+  std::vector<Choice> best_;             // by step
+  std::mt19937 random_{1};
+};
+
+}  // namespace tensorpager::planning

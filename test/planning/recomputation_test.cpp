@@ -1,0 +1,123 @@
+#include "tensorpager/planning/recomputation.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "../plan/synthetic_traces.h"
+#include "../plan/trace_values.h"
+#include "../random_cases.h"
+#include "tensorpager/planning/planner.h"
+#include "tensorpager/trace/trace_io.h"
+
+namespace tensorpager::planning {
+namespace {
+
+using plan::rewrite;
+using plan::storage;
+using trace::Purity;
+
+std::vector<Nanoseconds> unit_times(const trace::Trace& trace) {
+  return std::vector<Nanoseconds>(trace.ops.size(), Nanoseconds(100));
+}
+
+Recomputation of(const trace::Trace& trace) { return {trace, Liveness(trace), unit_times(trace)}; }
+
+/// A chain of `ops` pure ops, each of which makes a storage from the one before; then one that uses the last but one,
+/// and one that uses the last.
+trace::Trace chain(std::size_t ops) {
+  trace::Trace trace{.granule = base::Bytes(512)};
+  trace.storages.push_back({.bytes = base::Bytes(20'000), .entry = true});
+  for (std::size_t i = 0; i < ops; ++i) {
+    trace.storages.push_back({.bytes = base::Bytes(20'000)});
+    trace.ops.push_back({.name = "next", .reads = {storage(i)}, .births = {storage(i + 1)}, .purity = Purity::kPure});
+  }
+  for (int i = 0; i < 6; ++i) trace.ops.push_back({.name = "other", .reads = {storage(0)}});
+  trace.ops.push_back({.name = "use", .reads = {storage(ops - 1)}});
+  trace.ops.push_back({.name = "use", .reads = {storage(ops)}});
+  for (std::size_t i = 1; i <= ops; ++i) trace.ops.back().deaths.push_back(storage(i));
+  trace::check(trace);
+  return trace;
+}
+
+TEST(Recomputation, RebuildsAChainFromWhatIsThere) {
+  const trace::Trace trace = chain(3);
+  const Recomputation recomputation = of(trace);
+  // Storages 2 and 3 are used again, by ops 9 and 10; 1 is not.
+  ASSERT_EQ(recomputation.droppable().size(), 2u);
+  EXPECT_EQ(recomputation.droppable()[0].storage, storage(2));
+  EXPECT_EQ(recomputation.droppable()[1].storage, storage(3));
+  EXPECT_EQ(recomputation.droppable()[1].cost, Nanoseconds(100));
+  const auto last = recomputation.replays({false, true}, 100);
+  EXPECT_EQ(*last, (std::vector<Replay>{{.op = 2, .before = 10, .keeps = {storage(3)}}}));
+  const auto both = recomputation.replays({true, true}, 100);
+  EXPECT_EQ(*both, (std::vector<Replay>{{.op = 1, .before = 9, .keeps = {storage(2)}},
+                                        {.op = 2, .before = 10, .keeps = {storage(3)}}}));
+  EXPECT_EQ(recomputation.replays({true, true}, 1), std::nullopt);
+}
+
+TEST(Recomputation, RebuildsDeadArgumentsToo) {
+  trace::Trace trace = chain(3);
+  trace.ops[1].deaths = {storage(1)};
+  std::erase(trace.ops.back().deaths, storage(1));
+  trace::check(trace);
+  const auto replays = of(trace).replays({true, false}, 100);
+  EXPECT_EQ(*replays, (std::vector<Replay>{{.op = 0, .before = 9, .keeps = {storage(1)}},
+                                           {.op = 1, .before = 9, .keeps = {storage(2)}}}));
+}
+
+TEST(Recomputation, DropsNothingWhoseArgumentsAreWrittenOrWhoseOpsAreNotPure) {
+  // Storage 2 is made from 1, which stays.
+  trace::Trace written = chain(2);
+  written.ops[4].writes = {storage(0)};
+  ASSERT_EQ(of(written).droppable().size(), 1u);
+  EXPECT_EQ(of(written).droppable()[0].storage, storage(2));
+  trace::Trace unknown = chain(2);
+  unknown.ops[0].purity = Purity::kNever;
+  ASSERT_EQ(of(unknown).droppable().size(), 1u);
+  EXPECT_EQ(of(unknown).droppable()[0].storage, storage(2));
+  unknown.ops[1].purity = Purity::kNever;
+  EXPECT_TRUE(of(unknown).droppable().empty());
+}
+
+// Whatever is dropped, the replays are possible, and the window computes what it computed.
+TEST(Recomputation, ChangesNoValueOfRandomTracesWhateverIsDropped) {
+  constexpr unsigned kSeeds = random_cases(3000, 300);
+  std::size_t replayed = 0;
+  for (unsigned seed = 1; seed <= kSeeds; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    const trace::Trace trace = plan::with_pure_ops(plan::random_trace(seed), seed);
+    const Recomputation recomputation = of(trace);
+    std::mt19937 random(seed);
+    std::vector<bool> dropped(recomputation.droppable().size());
+    for (std::size_t i = 0; i < dropped.size(); ++i) dropped[i] = random() % 3 != 0;
+    const auto replays = recomputation.replays(dropped, 100'000);
+    ASSERT_TRUE(replays);
+    const auto done = rewrite(trace, *replays);
+    ASSERT_TRUE(done) << done.error().what;
+    ASSERT_NO_THROW(trace::check(done->trace));
+    ASSERT_EQ(plan::values(done->trace, done->entries, done->storages), plan::values(trace));
+    replayed += replays->size();
+  }
+  EXPECT_GT(replayed, kSeeds);
+}
+
+TEST(Recomputation, CanDropMostActivationsOfRealTraces) {
+  for (const char* name : {"resnet50", "unet", "gpt2"}) {
+    SCOPED_TRACE(name);
+    const trace::Trace trace = trace::read_trace_file(std::string(TENSORPAGER_TEST_DATA "/") + name + ".trace");
+    const Recomputation recomputation = of(trace);
+    const std::vector<bool> all(recomputation.droppable().size(), true);
+    const auto replays = recomputation.replays(all, 100'000);
+    ASSERT_TRUE(replays);
+    const auto done = rewrite(trace, *replays);
+    ASSERT_TRUE(done) << done.error().what;
+    EXPECT_GT(replays->size(), 40u);
+    std::uint64_t bytes = 0;
+    for (const Droppable& gap : recomputation.droppable()) bytes += gap.bytes;
+    EXPECT_GT(bytes, Liveness(trace).need().count() / 2);
+  }
+}
+
+}  // namespace
+}  // namespace tensorpager::planning
