@@ -120,6 +120,20 @@ TEST_P(PlannerContract, KeepsRealTracesAlmostAtTheirFloor) {
 }
 
 // As quick as what either means achieves alone.
+TEST(Hybrid, IsNotSlowerThanPagingOnRandomTraces) {
+  for (unsigned seed = 1; seed <= random_cases(200, 20); ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    const Machine machine = small_machine();
+    const trace::Trace trace = with_pure_ops(random_trace(seed), seed);
+    const Liveness liveness(trace);
+    const Bytes budget((liveness.floor().count() + liveness.need().count()) / 2);
+    Problem problem{trace, machine, budget};
+    problem.options.techniques.annealing = 5'000;
+    EXPECT_LE(make_hybrid_planner()->plan(problem)->predicted.step,
+              make_pages_planner()->plan(problem)->predicted.step);
+  }
+}
+
 TEST(Hybrid, IsNotAboveAnyPlan) {
   for (const char* name : {"resnet50", "unet"}) {
     const trace::Trace trace = trace::read_trace_file(std::string(TENSORPAGER_TEST_DATA "/") + name + ".trace");

@@ -1,7 +1,6 @@
 // Planned movement and recomputation: for each of the best few choices of what is dropped (drop_search.h) the planner
-// `pages` plans the window with its replays, and the quickest plan is taken. Dropping nothing is one of the choices.
-//
-// `recompute` drops and moves nothing.
+// `pages` plans the window with its replays, and the quickest plan is taken. The plans of `pages` without replays and
+// of `recompute`, which moves nothing, are among them.
 #include <algorithm>
 #include <optional>
 #include <utility>
@@ -15,8 +14,7 @@ namespace {
 
 using Choice = DropSearch::Choice;
 
-Plan with_replays(Plan plan, const char* planner, const Choice& choice) {
-  plan.planner = planner;
+Plan with_replays(Plan plan, const Choice& choice) {
   plan.replays = choice.replays;
   return plan;
 }
@@ -27,29 +25,54 @@ Nanoseconds step_of(const Plan& plan, const Problem& problem) {
   return plan.predicted.step + time_rows(plan.rows, plan::op_times(problem.trace, problem.machine), slower).step;
 }
 
+/// Replays alone make room, or nothing does.
+base::Result<Plan, Infeasible> plan_with_replays_alone(const Problem& problem, const Groundwork& groundwork) {
+  base::Result<Plan, Infeasible> resident = make_resident_planner()->plan(problem);
+  if (resident || groundwork.is_below_floor()) return resident;
+  for (const Choice& choice : DropSearch(groundwork, Means::kReplays).run()) {
+    const trace::Trace rewritten = plan::rewrite(problem.trace, choice.replays).value().trace;
+    auto found = make_resident_planner()->plan({rewritten, problem.machine, problem.budget, problem.options});
+    if (found) return with_replays(std::move(found.value()), choice);
+  }
+  return resident;
+}
+
 class HybridPlanner final : public Planner {
  public:
   base::Result<Plan, Infeasible> plan(const Problem& problem) const override {
     auto pages = make_pages_planner()->plan(problem);
     if (!pages) return pages;
-    Plan best = pages.value();
-    best.planner = "hybrid";
-    if (best.predicted.step <= best.predicted.compute) return best;
-    Nanoseconds least = step_of(best, problem);
+    Best best{.plan = pages.value(), .step = step_of(pages.value(), problem)};
     const Groundwork groundwork(problem);
-    for (const Choice& choice : DropSearch(groundwork, Means::kReplaysAndTransfers).run()) {
-      // Offsets seldom make a plan quicker than bytes alone promise.
-      if (choice.replays.empty() || choice.step >= least) continue;
-      const trace::Trace rewritten = plan::rewrite(problem.trace, choice.replays).value().trace;
-      const Problem inner{rewritten, problem.machine, problem.budget, problem.options, problem.boundary};
-      auto found = make_pages_planner()->plan(inner);
-      if (!found) continue;
-      const Nanoseconds step = step_of(found.value(), inner);
-      if (step >= least) continue;
-      least = step;
-      best = with_replays(std::move(found.value()), "hybrid", choice);
+    if (best.plan.predicted.step > groundwork.starts.back()) {
+      for (const Choice& choice : DropSearch(groundwork, Means::kReplaysAndTransfers).run()) {
+        // Offsets seldom make a plan quicker than bytes alone promise.
+        if (!choice.replays.empty() && choice.step < best.step) try_choice(problem, choice, best);
+      }
+      if (problem.boundary == nullptr) {
+        auto alone = plan_with_replays_alone(problem, groundwork);
+        if (alone && alone->predicted.step < best.plan.predicted.step) best.plan = std::move(alone.value());
+      }
     }
-    return best;
+    best.plan.planner = "hybrid";
+    return std::move(best.plan);
+  }
+
+ private:
+  struct Best {
+    Plan plan;
+    Nanoseconds step;
+  };
+
+  /// A plan that is quicker on the whole must not be slower than the best with the machine's own links.
+  static void try_choice(const Problem& problem, const Choice& choice, Best& best) {
+    const trace::Trace rewritten = plan::rewrite(problem.trace, choice.replays).value().trace;
+    const Problem inner{rewritten, problem.machine, problem.budget, problem.options, problem.boundary};
+    auto found = make_pages_planner()->plan(inner);
+    if (!found || found->predicted.step > best.plan.predicted.step) return;
+    const Nanoseconds step = step_of(found.value(), inner);
+    if (step >= best.step) return;
+    best = {.plan = with_replays(std::move(found.value()), choice), .step = step};
   }
 };
 
@@ -57,15 +80,9 @@ class RecomputePlanner final : public Planner {
  public:
   base::Result<Plan, Infeasible> plan(const Problem& problem) const override {
     require_no_boundary(problem, "recompute");
-    const Groundwork groundwork(problem);
-    base::Result<Plan, Infeasible> last = make_resident_planner()->plan(problem);
-    if (last || groundwork.is_below_floor()) return last;
-    for (const Choice& choice : DropSearch(groundwork, Means::kReplays).run()) {
-      const trace::Trace rewritten = plan::rewrite(problem.trace, choice.replays).value().trace;
-      auto found = make_resident_planner()->plan({rewritten, problem.machine, problem.budget, problem.options});
-      if (found) return with_replays(std::move(found.value()), "recompute", choice);
-    }
-    return last;
+    auto found = plan_with_replays_alone(problem, Groundwork(problem));
+    if (found) found.value().planner = "recompute";
+    return found;
   }
 };
 
