@@ -80,6 +80,17 @@ TEST(Recomputation, DropsNothingWhoseArgumentsAreWrittenOrWhoseOpsAreNotPure) {
   EXPECT_TRUE(of(unknown).droppable().empty());
 }
 
+TEST(Recomputation, DropsNothingThatTakesMoreThanAFewReplaysHoweverLongTheWindowIs) {
+  trace::Trace trace = chain(200'000);
+  for (std::size_t i = 1; i + 1 < 200'000; ++i) trace.ops[i + 1].deaths = {storage(i)};
+  std::erase_if(trace.ops.back().deaths, [](trace::StorageId id) { return trace::index(id) + 1 < 200'000; });
+  trace::check(trace);
+  // The last is made from the one before, which is there until the end; that one has the whole chain behind it.
+  const Recomputation recomputation = of(trace);
+  ASSERT_EQ(recomputation.droppable().size(), 1u);
+  EXPECT_EQ(recomputation.droppable()[0].storage, storage(200'000));
+}
+
 // Whatever is dropped, the replays are possible, and the window computes what it computed.
 TEST(Recomputation, ChangesNoValueOfRandomTracesWhateverIsDropped) {
   constexpr unsigned kSeeds = random_cases(3000, 300);

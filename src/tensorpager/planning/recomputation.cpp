@@ -12,6 +12,8 @@ using trace::Purity;
 
 /// What takes more replays than this to rebuild, with everything else there, is not dropped.
 constexpr std::size_t kMostReplaysOfOne = 64;
+/// Arguments of arguments: each takes of the stack.
+constexpr int kDeepest = 4000;
 /// A gap of fewer ops frees its bytes for nothing worth a replay.
 constexpr std::uint32_t kShortestGap = 4;
 
@@ -33,7 +35,7 @@ class Recomputation::Builder {
       if (!missing_[i]) continue;
       const Droppable& gap = of_.droppable_[i];
       build(gap.storage, of_.versions_.before(gap.to, gap.storage), gap.to);
-      if (replays_.size() > most_) return std::nullopt;
+      if (is_too_much()) return std::nullopt;
     }
     return std::move(replays_);
   }
@@ -53,12 +55,14 @@ class Recomputation::Builder {
   }
 
   void build(StorageId id, std::uint32_t version, std::uint32_t before) {
-    if (is_entry(id) || replays_.size() > most_) return;
+    if (is_entry(id) || is_too_much()) return;
     const bool is_alive = before <= of_.versions_.until(id, version) && version > 0;
     const std::optional<std::uint32_t> gap = is_alive ? gap_at(id, before) : std::nullopt;
     if (is_alive && !gap) return;
     if (built_at_[of_.node(id, version)] == before) return;
     if (gap) missing_[*gap] = false;
+    ++depth_;
+    is_too_deep_ |= depth_ > kDeepest;
     std::uint32_t reached = 0;
     for (const std::uint32_t writer : of_.versions_.writers(id).first(version)) {
       const Op& op = of_.trace_.ops[writer];
@@ -69,7 +73,10 @@ class Recomputation::Builder {
       built_at_[of_.node(id, reached)] = kNowhere;  // overwritten
       built_at_[of_.node(id, ++reached)] = before;
     }
+    --depth_;
   }
+
+  bool is_too_much() const { return replays_.size() > most_ || is_too_deep_; }
 
   void run_again(std::uint32_t op, StorageId id, std::uint32_t before) {
     const bool is_born = has(of_.trace_.ops[op].births, id);
@@ -92,6 +99,8 @@ class Recomputation::Builder {
   std::vector<bool> missing_;            // by gap: dropped, and not rebuilt yet
   std::vector<std::uint32_t> built_at_;  // by node: the op before which it was rebuilt last
   std::vector<Replay> replays_;
+  int depth_ = 0;
+  bool is_too_deep_ = false;
 };
 
 Recomputation::Recomputation(const trace::Trace& trace, const Liveness& liveness,

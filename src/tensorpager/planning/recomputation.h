@@ -16,7 +16,7 @@
 
 namespace tensorpager::planning {
 
-/// A storage between two of its uses.
+/// A storage that may be dropped between two of its uses.
 struct Droppable {
   StorageId storage;
   std::uint64_t bytes;  // charged
@@ -34,7 +34,7 @@ class Recomputation {
   const std::vector<Droppable>& droppable() const { return droppable_; }
 
   /// The replays that rebuild what is dropped, in the order in which plan::rewrite takes them. `dropped` is by number
-  /// of droppable(). Returns nullopt if there would be more than `most`.
+  /// of droppable(). Returns nullopt if there would be more than `most`, or if arguments of arguments are too many.
   std::optional<std::vector<Replay>> replays(const std::vector<bool>& dropped, std::size_t most) const;
 
  private:
