@@ -354,4 +354,55 @@ MUTATIONS = [
         "}\n\nvoid PagerRun::run_op",
         "sim",
     ),
+    # --- recomputation
+    Mutation(
+        "a-replay-reads-the-version-of-now",
+        "plan/rewriting.cpp",
+        "      Copy* copy = find(id, cloned ? version_[index(id)] : versions_.before(replay.op, id));",
+        "      Copy* copy = find(id, version_[index(id)]);",
+        "plan",
+    ),
+    Mutation(
+        "replays-write-parameters",
+        "plan/rewriting.cpp",
+        "        if (was.purity != Purity::kScratch) return ",
+        "        if (false) return ",
+        "plan",
+    ),
+    Mutation(
+        "dropped-copies-stay-until-the-program-frees-them",
+        "plan/rewriting.cpp",
+        "      if (lives_[i].ends == Ends::kAfterLastUse) made_.trace",
+        "      if (lives_[i].ends == Ends::kAfterLastUse) made_.trace.ops.back().deaths.push_back(StorageId{i});\n"
+        "      if (false) made_.trace",
+        "plan",
+    ),
+    Mutation(
+        "dead-arguments-count-as-there",
+        "planning/recomputation.cpp",
+        "    const bool is_alive = before <= of_.versions_.until(id, version) && version > 0;",
+        "    const bool is_alive = version > 0;",
+        "planning",
+    ),
+    Mutation(
+        "an-overwritten-copy-counts-as-rebuilt",
+        "planning/recomputation.cpp",
+        "      built_at_[of_.node(id, reached)] = kNowhere;  // overwritten\n",
+        "",
+        "planning",
+    ),
+    Mutation(
+        "written-arguments-count-as-there",
+        "planning/recomputation.cpp",
+        "    until = std::min(until, available_until(read, versions_.before(writer, read)));",
+        "    until = std::min(until, std::max(until, available_until(read, versions_.before(writer, read))));",
+        "planning",
+    ),
+    Mutation(
+        "hybrid-takes-what-is-slower-with-full-links",
+        "planning/planners/hybrid_planner.cpp",
+        "    if (!found || found->predicted.step > best.plan.predicted.step) return;",
+        "    if (!found) return;",
+        "planning",
+    ),
 ]
