@@ -37,7 +37,7 @@ class Rewriter {
       for (; next < replays.size() && replays[next].before <= op; ++next) {
         if (std::string wrong = replay(replays[next], op); !wrong.empty()) return IllegalReplay{next, std::move(wrong)};
       }
-      run_again_as_it_is(op);
+      run_for_the_program(op);
     }
     if (next < replays.size()) return IllegalReplay{next, "it is to run before no op of the window"};
     for (std::uint32_t i = 0; i < lives_.size(); ++i) {
@@ -73,18 +73,12 @@ class Rewriter {
     return copy.id;
   }
 
-  Op without_storages(const Op& of) const {
-    Op op = {.name = of.name, .temporary = of.temporary, .time = of.time, .flops = of.flops, .moved = of.moved};
-    op.precision = of.precision;
-    op.purity = of.purity;
-    op.random = of.random;
-    op.list = of.list;
-    op.backward = of.backward;
-    op.optimizer = of.optimizer;
+  static Op without_storages(Op op) {
+    for (auto* list : {&op.reads, &op.writes, &op.births, &op.deaths}) list->clear();
     return op;
   }
 
-  void run_again_as_it_is(std::uint32_t number) {
+  void run_for_the_program(std::uint32_t number) {
     const Op& was = trace_.ops[number];
     Op op = without_storages(was);
     for (const StorageId id : was.reads) op.reads.push_back(use(*find(id, version_[index(id)])));

@@ -14,11 +14,12 @@ constexpr std::size_t kKept = 6;
 /// A choice of more replays for each op of the window than this is worth nothing.
 constexpr std::size_t kMostReplaysAnOp = 4;
 constexpr std::size_t kRatioSteps = 16;
-/// So much of what is above the space is left for transfers.
+/// The share of what is above the space that is not dropped: transfers may take it.
 constexpr double kLeft[] = {0, 0.12, 0.25, 0.4, 0.6, 0.8};
+/// How much it counts against a storage that others are rebuilt near it.
 constexpr double kWeights[] = {0, 2, 20};
 constexpr std::size_t kMostJudgements = 1500;
-/// At the beginning a choice that is slower by this part is taken once in e times.
+/// A choice that is slower by this part is taken once in e times at the beginning, and never at the end.
 constexpr double kFirstHeat = 0.002;
 
 double seconds(Nanoseconds time) { return std::chrono::duration<double>(time).count(); }

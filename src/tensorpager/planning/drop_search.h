@@ -1,8 +1,9 @@
 // Which storages to drop and rebuild: a search over the gaps of recomputation.h. A choice is judged by what its window
-// takes when all else is decided by bytes: nothing has an offset yet.
+// takes when all else is decided by bytes: nothing has an offset yet, and no boundary table counts.
 //
-// First come choices that drop by cost for each byte, and those that take away the highest peaks; then the best of them
-// is changed here and there, and a change is kept if it is for the better, or for little worse at the beginning.
+// First come choices that drop what costs least for each byte, and choices that take away the highest peaks. The best
+// of them is annealed: changed at random, a few storages at a time. A change is kept if the window becomes quicker; at
+// the beginning also now and then if it becomes a little slower.
 #pragma once
 
 #include <cstddef>
@@ -28,7 +29,7 @@ class DropSearch {
 
   DropSearch(const Groundwork& groundwork, Means means);
 
-  /// The best few choices, the best first. All that fit are found if there is one that does; an empty result otherwise.
+  /// Returns the best few choices, the best first; none if no choice fits. To drop nothing is one of those judged.
   std::vector<Choice> run();
 
  private:
@@ -37,6 +38,8 @@ class DropSearch {
   void offer(const Choice& choice);
   void drop_by_ratio();
   void shave_peaks();
+  /// Drops more until no op has more than `target` live bytes, or nothing is left to drop there. Costs count by factors
+  /// that are drawn anew each time, with `noise` as the standard deviation of their logarithms.
   std::vector<bool> shaved(std::vector<bool> dropped, std::uint64_t target, double weight, double noise);
   /// By op: the bytes that are live, but for what is dropped there.
   std::vector<std::int64_t> live_without(const std::vector<bool>& dropped) const;
