@@ -359,7 +359,7 @@ MUTATIONS = [
         "a-replay-reads-the-version-of-now",
         "plan/rewriting.cpp",
         "      Copy* copy = find(id, cloned ? version_[index(id)] : versions_.before(replay.op, id));",
-        "      Copy* copy = find(id, version_[index(id)]);",
+        "      Copy* copy = find(id, cloned || true ? version_[index(id)] : versions_.before(replay.op, id));",
         "plan",
     ),
     Mutation(
