@@ -4,7 +4,7 @@
 namespace tensorpager {
 
 /// `sanitized` of them under a sanitizer, which makes them some ten times slower.
-constexpr unsigned random_cases(unsigned all, [[maybe_unused]] unsigned sanitized) {
+constexpr unsigned random_cases([[maybe_unused]] unsigned all, [[maybe_unused]] unsigned sanitized) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   return sanitized;
 #else
