@@ -365,7 +365,7 @@ MUTATIONS = [
     Mutation(
         "replays-write-parameters",
         "plan/rewriting.cpp",
-        "        if (was.purity != Purity::kScratch) return ",
+        "        if (!is_cloned(trace_, was, id)) return ",
         "        if (false) return ",
         "plan",
     ),

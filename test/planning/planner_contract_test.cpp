@@ -77,7 +77,9 @@ TEST_P(PlannerContract, KeepsAThousandRandomTraces) {
     replayed += result->replays.empty() ? 0 : 1;
   }
   EXPECT_GE(planned, GetParam().pages ? seeds : seeds / 5);
-  EXPECT_TRUE(GetParam().pages ? paged > seeds / 3 : paged == 0) << paged;
+  // What is dropped need not be paged.
+  const unsigned paged_at_least = GetParam().replays ? seeds / 3 : seeds * 2 / 5;
+  EXPECT_TRUE(GetParam().pages ? paged > paged_at_least : paged == 0) << paged;
   if (!GetParam().replays) {
     EXPECT_EQ(replayed, 0u);
   } else if (GetParam().pages) {
@@ -95,8 +97,8 @@ TEST_P(PlannerContract, KeepsRealTraces) {
         SCOPED_TRACE(std::string(name) + " on " + machine_name + " at " + std::to_string(share));
         const Bytes budget(static_cast<std::uint64_t>(static_cast<double>(liveness.need().count()) * share));
         const auto result = plan(trace, budget, machine);
-        // Without transfers replays alone make room, if for so much.
-        if (!GetParam().replays) {
+        // Replays alone make room for some budgets.
+        if (GetParam().pages || !GetParam().replays) {
           ASSERT_EQ(static_cast<bool>(result), GetParam().pages || share > 1);
         }
         if (result) expect_kept(trace, result.value(), machine);
@@ -119,7 +121,6 @@ TEST_P(PlannerContract, KeepsRealTracesAlmostAtTheirFloor) {
   }
 }
 
-// As quick as what either means achieves alone.
 TEST(Hybrid, IsNotSlowerThanPagingOnRandomTraces) {
   for (unsigned seed = 1; seed <= random_cases(200, 20); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
@@ -134,6 +135,7 @@ TEST(Hybrid, IsNotSlowerThanPagingOnRandomTraces) {
   }
 }
 
+// As quick as what either means achieves alone.
 TEST(Hybrid, IsNotAboveAnyPlan) {
   for (const char* name : {"resnet50", "unet"}) {
     const trace::Trace trace = trace::read_trace_file(std::string(TENSORPAGER_TEST_DATA "/") + name + ".trace");

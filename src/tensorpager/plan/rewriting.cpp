@@ -127,14 +127,14 @@ class Rewriter {
     }
     Op made = without_storages(was);
     for (const StorageId id : was.reads) {
-      const bool cloned = was.purity == Purity::kScratch && is_entry(id) && has(was.writes, id);
+      const bool cloned = is_cloned(trace_, was, id);
       Copy* copy = find(id, cloned ? version_[index(id)] : versions_.before(replay.op, id));
       if (copy == nullptr) return name(id) + ", which it reads, is not there as it was";
       made.reads.push_back(use(*copy));
     }
     for (const StorageId id : was.writes) {
       if (is_entry(id)) {
-        if (was.purity != Purity::kScratch) return "it writes " + name(id) + ", which lives over the window's end";
+        if (!is_cloned(trace_, was, id)) return "it writes " + name(id) + ", which lives over the window's end";
         made.temporary += base::round_up(trace_.storages[index(id)].bytes, trace_.granule);
         continue;
       }
@@ -162,6 +162,10 @@ class Rewriter {
 };
 
 }  // namespace
+
+bool is_cloned(const trace::Trace& trace, const trace::Op& op, StorageId id) {
+  return op.purity == Purity::kScratch && trace.storages[index(id)].entry && has(op.writes, id);
+}
 
 base::Result<Rewriting, IllegalReplay> rewrite(const trace::Trace& trace, std::span<const Replay> replays) {
   return Rewriter(trace).run(replays);

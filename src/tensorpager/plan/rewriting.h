@@ -36,6 +36,10 @@ struct IllegalReplay {
   std::string what;
 };
 
+/// Whether a replay of the op works on a clone of this storage, whatever is in it: one that it writes, and that lives
+/// over the window's end.
+bool is_cloned(const trace::Trace& trace, const trace::Op& op, trace::StorageId id);
+
 /// Rewrites a trace. The first copy of a storage keeps its number, the others come after all storages. Returns the
 /// first replay that is not possible:
 /// - its op is not before the one that it is to run before, or the replays are out of order;

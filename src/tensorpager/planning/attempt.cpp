@@ -22,6 +22,11 @@ constexpr std::uint64_t kEnoughSettled = 200;
 
 }  // namespace
 
+Nanoseconds step_of(const std::vector<Row>& rows, const std::vector<Nanoseconds>& op_times, const Machine& planned_with,
+                    const Machine& own) {
+  return time_rows(rows, op_times, planned_with).step + time_rows(rows, op_times, own).step;
+}
+
 TransferCosts costs_of(const Machine& machine) {
   const auto handling = std::chrono::duration<double>(machine.out.handling + machine.in.handling).count();
   const double out = 1 / machine.out.fastest();
@@ -197,8 +202,7 @@ std::optional<Candidate> Attempt::online(Victim victim) const {
 }
 
 Nanoseconds Attempt::step_of(const std::vector<Row>& rows) const {
-  return time_rows(rows, groundwork_.op_times, machine_).step +
-         time_rows(rows, groundwork_.op_times, groundwork_.problem.machine).step;
+  return planning::step_of(rows, groundwork_.op_times, machine_, groundwork_.problem.machine);
 }
 
 std::uint64_t Attempt::looks_a_round(std::size_t intervals) const {

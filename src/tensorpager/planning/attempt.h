@@ -29,6 +29,11 @@ struct Candidate {
   Technique technique = Technique::kNone;
 };
 
+/// How long a window takes with the links that are planned with, and with the machine's own: the sum, as links that
+/// keep their rate are as likely as those that do not.
+Nanoseconds step_of(const std::vector<Row>& rows, const std::vector<Nanoseconds>& op_times, const Machine& planned_with,
+                    const Machine& own);
+
 /// What transfers cost on a machine. The overhead is the number of bytes that both links move in the CPU time of a
 /// page-out and a page-in.
 TransferCosts costs_of(const Machine& machine);
@@ -85,7 +90,6 @@ class Attempt {
  private:
   std::optional<Candidate> online(Victim victim) const;
 
-  /// Links that keep their rate are as likely as those that do not.
   Nanoseconds step_of(const std::vector<Row>& rows) const;
 
   std::uint64_t looks_a_round(std::size_t intervals) const;

@@ -161,7 +161,7 @@ void DropSearch::anneal() {
     const double heat = kFirstHeat * (1 - static_cast<double>(i) / static_cast<double>(judgements));
     const double worse = seconds(next.step - at.step) / seconds(at.step);
     const double chance = std::uniform_real_distribution<double>(0, 1)(random_);
-    if (worse > 0 && (heat <= 0 || chance >= std::exp(-worse / heat))) continue;
+    if (worse > 0 && chance >= std::exp(-worse / heat)) continue;
     offer(next);
     at = std::move(next);
   }

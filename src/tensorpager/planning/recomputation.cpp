@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "tensorpager/plan/rewriting.h"
+
 namespace tensorpager::planning {
 namespace {
 
+using plan::is_cloned;
 using trace::index;
 using trace::Op;
 using trace::Purity;
@@ -18,9 +21,6 @@ constexpr int kDeepest = 4000;
 constexpr std::uint32_t kShortestGap = 4;
 
 bool has(const std::vector<StorageId>& list, StorageId id) { return std::ranges::find(list, id) != list.end(); }
-
-/// Whether a replay of the op works on a clone of this argument, whatever is in it.
-bool is_cloned(const Op& op, StorageId id) { return op.purity == Purity::kScratch && has(op.writes, id); }
 
 }  // namespace
 
@@ -67,7 +67,7 @@ class Recomputation::Builder {
     for (const std::uint32_t writer : of_.versions_.writers(id).first(version)) {
       const Op& op = of_.trace_.ops[writer];
       for (const StorageId read : op.reads) {
-        if (read != id && !is_cloned(op, read)) build(read, of_.versions_.before(writer, read), before);
+        if (read != id && !is_cloned(of_.trace_, op, read)) build(read, of_.versions_.before(writer, read), before);
       }
       run_again(writer, id, before);
       built_at_[of_.node(id, reached)] = kNowhere;  // overwritten
@@ -158,11 +158,11 @@ std::uint32_t Recomputation::rebuildable_until(StorageId id, std::uint32_t versi
   if (op.purity == Purity::kNever) return 0;
   auto until = static_cast<std::uint32_t>(trace_.ops.size());
   for (const StorageId written : op.writes) {
-    if (written != id && !(trace_.storages[index(written)].entry && is_cloned(op, written))) return 0;
+    if (written != id && !is_cloned(trace_, op, written)) return 0;
   }
   if (version > 1) until = rebuildable_until_[node(id, version - 1)];
   for (const StorageId read : op.reads) {
-    if (read == id || is_cloned(op, read)) continue;
+    if (read == id || is_cloned(trace_, op, read)) continue;
     until = std::min(until, available_until(read, versions_.before(writer, read)));
   }
   return until;

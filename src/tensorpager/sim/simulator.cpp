@@ -72,8 +72,8 @@ class LinkQueue {
 
 class VirtualMachine {
  public:
-  VirtualMachine(trace::Trace trace, const plan::Plan& plan, const machine::Machine& machine)
-      : trace_(std::move(trace)), plan_(plan), machine_(machine), out_(machine.out), in_(machine.in) {
+  VirtualMachine(const trace::Trace& trace, const plan::Plan& plan, const machine::Machine& machine)
+      : trace_(trace), plan_(plan), machine_(machine), out_(machine.out), in_(machine.in) {
     std::uint32_t ticket = 0;
     const std::vector<Action> actions = lower(plan);
     for (const Action& action : actions) {
@@ -169,7 +169,7 @@ class VirtualMachine {
     clock_ += time;
   }
 
-  const trace::Trace trace_;
+  const trace::Trace& trace_;
   const plan::Plan& plan_;
   const machine::Machine& machine_;
   LinkQueue out_;
@@ -188,7 +188,9 @@ class VirtualMachine {
 }  // namespace
 
 Outcome simulate(const trace::Trace& trace, const plan::Plan& plan, const machine::Machine& machine) {
-  return VirtualMachine(plan::rewritten(trace, plan), plan, machine).run();
+  if (plan.replays.empty()) return VirtualMachine(trace, plan, machine).run();
+  const trace::Trace rewritten = plan::rewritten(trace, plan);
+  return VirtualMachine(rewritten, plan, machine).run();
 }
 
 }  // namespace tensorpager::sim

@@ -1,11 +1,10 @@
 // Planned movement and recomputation: for each of the best few choices of what is dropped (drop_search.h) the planner
 // `pages` plans the window with its replays, and the quickest plan is taken. The plans of `pages` without replays and
 // of `recompute`, which moves nothing, are among them.
-#include <algorithm>
-#include <optional>
 #include <utility>
 
 #include "tensorpager/plan/rewriting.h"
+#include "tensorpager/planning/attempt.h"
 #include "tensorpager/planning/drop_search.h"
 #include "tensorpager/planning/planner.h"
 
@@ -19,10 +18,9 @@ Plan with_replays(Plan plan, const Choice& choice) {
   return plan;
 }
 
-/// With the links that are planned with, and with the machine's: links that keep their rate are as likely as others.
 Nanoseconds step_of(const Plan& plan, const Problem& problem) {
-  const Machine slower = with_link_share(problem.machine, problem.options.link_share);
-  return plan.predicted.step + time_rows(plan.rows, plan::op_times(problem.trace, problem.machine), slower).step;
+  return planning::step_of(plan.rows, plan::op_times(problem.trace, problem.machine),
+                           with_link_share(problem.machine, problem.options.link_share), problem.machine);
 }
 
 /// Replays alone make room, or nothing does.
