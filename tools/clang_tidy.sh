@@ -18,9 +18,9 @@ PYTHON
 }
 
 mkdir -p build
-# Without precompiled headers, which are g++'s: so each source must include what it uses.
+# Each source by itself and without precompiled headers, which are g++'s: so each must include what it uses.
 # Standard error holds one line of statistics a file, and what went wrong when clang-tidy could not run.
-if ! { cmake --preset std -B build/tidy -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON >build/clang_tidy.log 2>&1 &&
+if ! { cmake --preset std -B build/tidy -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON -DCMAKE_UNITY_BUILD=OFF >build/clang_tidy.log 2>&1 &&
   std_only_sources | xargs -0 -n 1 -P "$(nproc)" .venv/bin/clang-tidy -p build/tidy --quiet ${1:+"--checks=$1"} 2>build/clang_tidy.log; }; then
   cat build/clang_tidy.log
   exit 1

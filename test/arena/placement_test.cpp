@@ -6,16 +6,13 @@
 #include <random>
 #include <set>
 
+#include "granules.h"
+
 namespace tensorpager::arena {
 namespace {
 
 using base::Bytes;
-using Pieces = std::vector<std::uint64_t>;
 
-constexpr Bytes kGranule{16};
-
-Bytes units(std::uint64_t n) { return Bytes(n * kGranule.count()); }
-std::uint64_t at(std::uint64_t n) { return n * kGranule.count(); }
 Place place(std::uint64_t begin, std::uint64_t size) { return {at(begin), units(size)}; }
 
 /// An arena of ten granules, of which no reserve is a whole one, with pieces that were not used for one op.

@@ -5,15 +5,12 @@
 #include <map>
 #include <random>
 
+#include "granules.h"
+
 namespace tensorpager::arena {
 namespace {
 
 using base::Bytes;
-
-constexpr Bytes kGranule{16};
-
-Bytes units(std::uint64_t n) { return Bytes(n * kGranule.count()); }
-std::uint64_t at(std::uint64_t n) { return n * kGranule.count(); }
 
 /// A region of 10 granules with pieces at the given places.
 Region region_with(std::initializer_list<std::pair<std::uint64_t, std::uint64_t>> pieces) {
@@ -56,7 +53,6 @@ TEST(Region, FindsTheHighestPlaceWithinBounds) {
 TEST(Region, NamesWhatIsTakenOfARange) {
   // ..AA...BB.
   const Region region = region_with({{2, 2}, {7, 2}});
-  using Pieces = std::vector<std::uint64_t>;
   EXPECT_EQ(region.pieces_in(at(0), units(10)), (Pieces{at(2), at(7)}));
   EXPECT_EQ(region.pieces_in(at(3), units(1)), Pieces{at(2)});
   EXPECT_EQ(region.pieces_in(at(3), units(5)), (Pieces{at(2), at(7)}));

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "sized_block.h"
 #include "tensorpager/base/errors.h"
 
 namespace tensorpager::follow {
@@ -12,24 +13,24 @@ namespace {
 
 using namespace base;
 
-constexpr StorageId kWeight{0};
-constexpr StorageId kHidden{1};
+constexpr StorageId kActivation{1};
 constexpr StorageId kSmall{2};
 
 trace::Trace small_trace() {
-  return {.granule = 4_KiB,
-          .storages = {{.bytes = 64_KiB, .entry = true}, {.bytes = 20_KiB}, {.bytes = 1_KiB}},
-          .ops = {{.name = "make", .reads = {kWeight}, .births = {kHidden, kSmall}},
-                  {.name = "other", .reads = {kSmall}},
-                  {.name = "use", .reads = {kHidden, kSmall}, .writes = {kWeight}, .deaths = {kHidden, kSmall}}}};
+  return {
+      .granule = 4_KiB,
+      .storages = {{.bytes = 64_KiB, .entry = true}, {.bytes = 20_KiB}, {.bytes = 1_KiB}},
+      .ops = {{.name = "make", .reads = {kWeight}, .births = {kActivation, kSmall}},
+              {.name = "other", .reads = {kSmall}},
+              {.name = "use", .reads = {kActivation, kSmall}, .writes = {kWeight}, .deaths = {kActivation, kSmall}}}};
 }
 
 Plan small_plan() {
   return {.budget = 1_MiB,
           .ops = 3,
           .rows = {{.storage = kWeight, .bytes = 64_KiB, .end = 3, .fill = Fill::kBoundary, .leave = Leave::kBoundary},
-                   {.storage = kHidden, .bytes = 20_KiB, .offset = 65536, .end = 1, .leave = Leave::kPageOut},
-                   {.storage = kHidden,
+                   {.storage = kActivation, .bytes = 20_KiB, .offset = 65536, .end = 1, .leave = Leave::kPageOut},
+                   {.storage = kActivation,
                     .bytes = 20_KiB,
                     .offset = 65536,
                     .begin = 2,
@@ -54,7 +55,7 @@ TEST(Agenda, LaysRowsOutByOp) {
 TEST(Agenda, NamesOnlyBirthsThatArePaged) {
   const Agenda agenda(small_trace(), small_plan());
   ASSERT_EQ(agenda.births(0).size(), 1u);
-  EXPECT_EQ(agenda.births(0)[0].storage, kHidden);
+  EXPECT_EQ(agenda.births(0)[0].storage, kActivation);
   EXPECT_EQ(agenda.births(0)[0].size, 20_KiB);
 }
 
@@ -81,8 +82,8 @@ TEST(Agenda, KnowsAnOpByItsNameAndItsPagedArguments) {
 
 TEST(Agenda, SaysWhenAStorageIsUsedNextOverTheWindowsEndToo) {
   const Agenda agenda(small_trace(), small_plan());
-  EXPECT_EQ(agenda.next_use(kHidden, 0), 2u);
-  EXPECT_EQ(agenda.next_use(kHidden, 2), std::nullopt) << "it is dead, and born anew";
+  EXPECT_EQ(agenda.next_use(kActivation, 0), 2u);
+  EXPECT_EQ(agenda.next_use(kActivation, 2), std::nullopt) << "it is dead, and born anew";
   EXPECT_EQ(agenda.next_use(kWeight, 0), 2u);
   EXPECT_EQ(agenda.next_use(kWeight, 2), 1u);
 }
@@ -100,11 +101,11 @@ TEST(Agenda, SaysWhatIsUnderWayWhenAnOpBegins) {
 // The weight leaves after op 1, and what is made at op 0 of the next window waits for that.
 TEST(Agenda, SaysWhatIsUnderWayFromTheWindowBefore) {
   const trace::Trace trace{.storages = {{.bytes = 64_KiB, .entry = true}, {.bytes = 20_KiB}},
-                           .ops = {{.name = "a", .births = {kHidden}, .deaths = {kHidden}}, {.name = "b"}}};
+                           .ops = {{.name = "a", .births = {kActivation}, .deaths = {kActivation}}, {.name = "b"}}};
   const auto agenda_with = [&](std::uint32_t birth) {
     Plan plan{.budget = 1_MiB,
               .ops = 2,
-              .rows = {{.storage = kHidden, .bytes = 20_KiB, .begin = birth, .need = birth, .end = 1, .wait = 1},
+              .rows = {{.storage = kActivation, .bytes = 20_KiB, .begin = birth, .need = birth, .end = 1, .wait = 1},
                        {.storage = kWeight,
                         .bytes = 64_KiB,
                         .begin = 1,

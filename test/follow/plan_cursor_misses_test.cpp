@@ -19,19 +19,20 @@ namespace {
 using namespace base;
 using plan::StorageId;
 
-constexpr std::uint32_t kOps = 6;
+constexpr std::uint32_t kChainOps = 6;
 constexpr std::uint32_t kMasking = 2;
-constexpr StorageId kMask{2 * kOps};
-constexpr Bytes kSize{64 << 10}, kOther{128 << 10}, kThird{192 << 10};
+constexpr StorageId kMask{2 * kChainOps};
+constexpr Bytes kThirdSize{192 << 10};
 
 const char* name_of(std::uint32_t op) { return std::array{"conv", "norm", "relu"}[op % 3]; }
 StorageId weight(std::uint32_t op) { return StorageId{op}; }
-StorageId made_by(std::uint32_t op) { return StorageId{kOps + op}; }
+StorageId made_by(std::uint32_t op) { return StorageId{kChainOps + op}; }
 
 trace::Trace chain() {
   trace::Trace trace;
-  for (std::uint32_t op = 0; op < 2 * kOps; ++op) trace.storages.push_back({.bytes = kSize, .entry = op < kOps});
-  for (std::uint32_t op = 0; op < kOps; ++op) {
+  for (std::uint32_t op = 0; op < 2 * kChainOps; ++op)
+    trace.storages.push_back({.bytes = kSize, .entry = op < kChainOps});
+  for (std::uint32_t op = 0; op < kChainOps; ++op) {
     trace::Op one{.name = name_of(op), .reads = {weight(op)}, .births = {made_by(op)}};
     if (op > 0) one.reads.push_back(made_by(op - 1));
     if (op > 0) one.deaths = {made_by(op - 1)};
@@ -40,21 +41,21 @@ trace::Trace chain() {
   trace.storages.push_back({.bytes = kSize});
   trace.ops[kMasking].births.push_back(kMask);
   trace.ops.back().reads.push_back(kMask);
-  trace.ops.back().deaths.insert(trace.ops.back().deaths.end(), {made_by(kOps - 1), kMask});
+  trace.ops.back().deaths.insert(trace.ops.back().deaths.end(), {made_by(kChainOps - 1), kMask});
   return trace;
 }
 
 class ChainTest : public testing::Test {
  protected:
   ChainTest() {
-    for (std::uint32_t op = 0; op < kOps; ++op) cursor_.bind(weight(op), *weights_[op]);
+    for (std::uint32_t op = 0; op < kChainOps; ++op) cursor_.bind(weight(op), *weights_[op]);
   }
 
   /// The op, with what the last one made in the place of what the op before it is to make; whether it was expected.
   bool run(std::uint32_t op) {
     std::vector<Block*> touched = {weights_[op].get()};
     if (op > 0) touched.push_back(made_.get());
-    if (op + 1 == kOps) touched.push_back(mask_.get());
+    if (op + 1 == kChainOps) touched.push_back(mask_.get());
     base::OpSignature signature{.name = base::name_hash(name_of(op))};
     for (const Block* block : touched) signature.add(block->size);
     std::vector<Action> actions;
@@ -64,7 +65,7 @@ class ChainTest : public testing::Test {
     if (is_expected) cursor_.end_op(actions);
     if (op > 0) cursor_.died(*made_);
     made_ = std::move(made);
-    if (op + 1 == kOps) cursor_.died(*mask_), cursor_.died(*made_);
+    if (op + 1 == kChainOps) cursor_.died(*mask_), cursor_.died(*made_);
     return is_expected;
   }
   std::unique_ptr<Block> make() {
@@ -73,10 +74,10 @@ class ChainTest : public testing::Test {
     return block;
   }
 
-  std::array<std::unique_ptr<Block>, kOps> weights_ = {block_of(kSize), block_of(kSize), block_of(kSize),
-                                                       block_of(kSize), block_of(kSize), block_of(kSize)};
+  std::array<std::unique_ptr<Block>, kChainOps> weights_ = {block_of(kSize), block_of(kSize), block_of(kSize),
+                                                            block_of(kSize), block_of(kSize), block_of(kSize)};
   std::unique_ptr<Block> made_, mask_;
-  PlanCursor cursor_{std::make_shared<const follow::Agenda>(chain(), plan::Plan{.budget = 1_MiB, .ops = kOps})};
+  PlanCursor cursor_{std::make_shared<const follow::Agenda>(chain(), plan::Plan{.budget = 1_MiB, .ops = kChainOps})};
 };
 
 // The op after the gap is known by its weight, and what it made once the next one agrees.
@@ -100,7 +101,7 @@ TEST_F(ChainTest, IsNotMisledByAnOpThatComesAgainLater) {
   const auto other_mask = std::move(mask_);
   EXPECT_TRUE(run(1));
   EXPECT_EQ(cursor_.block_of(kMask), nullptr);
-  for (std::uint32_t op = 2; op < kOps; ++op) EXPECT_TRUE(run(op));
+  for (std::uint32_t op = 2; op < kChainOps; ++op) EXPECT_TRUE(run(op));
   EXPECT_EQ(cursor_.misses(), 1u);
 }
 
@@ -184,8 +185,8 @@ TEST_F(LayersTest, OfWhichOneIsLeftOutAreFoundFurtherOn) {
 // Nothing but names tells where the program is.
 TEST_F(LayersTest, OfOtherSizesAreFoundFurtherOnByTheirNames) {
   run_plan(0, kLayer);
-  for (std::uint32_t op = kHead; op < kHead + 3; ++op) EXPECT_FALSE(run(kNames[op], kOther)) << op;
-  for (std::uint32_t op = kHead + 3; op <= kStep; ++op) EXPECT_TRUE(run(kNames[op], kOther)) << op;
+  for (std::uint32_t op = kHead; op < kHead + 3; ++op) EXPECT_FALSE(run(kNames[op], kOtherSize)) << op;
+  for (std::uint32_t op = kHead + 3; op <= kStep; ++op) EXPECT_TRUE(run(kNames[op], kOtherSize)) << op;
   EXPECT_EQ(cursor_.windows(), 1u);
   EXPECT_EQ(cursor_.misses(), 3u);
   EXPECT_EQ(cursor_.resized_ops(), kStep - kHead - 2);
@@ -193,8 +194,8 @@ TEST_F(LayersTest, OfOtherSizesAreFoundFurtherOnByTheirNames) {
 
 TEST_F(LayersTest, OfOtherSizesArePassedByWhereThereIsOneMore) {
   run_plan(0, kLayer);
-  for (std::uint32_t op = 0; op < kLayer; ++op) EXPECT_TRUE(run(kNames[op], kOther)) << op;
-  for (std::uint32_t op = 0; op < kLayer; ++op) EXPECT_FALSE(run(kNames[op], kThird)) << op;
+  for (std::uint32_t op = 0; op < kLayer; ++op) EXPECT_TRUE(run(kNames[op], kOtherSize)) << op;
+  for (std::uint32_t op = 0; op < kLayer; ++op) EXPECT_FALSE(run(kNames[op], kThirdSize)) << op;
   run_plan(kHead, kStep + 1);
   EXPECT_EQ(cursor_.misses(), kLayer);
 }

@@ -20,11 +20,11 @@ using plan::Leave;
 using plan::StorageId;
 using Kind = Action::Kind;
 
-constexpr StorageId kOld{0};   // alive all the time
-constexpr StorageId kMade{1};  // by op 0
-constexpr StorageId kRare{2};  // used by op 1 only
+constexpr StorageId kOld{0};     // alive all the time
+constexpr StorageId kMade{1};    // by op 0
+constexpr StorageId kSeldom{2};  // used by op 1 only
 constexpr Bytes kPart{20 << 10};
-constexpr Bytes kRareSize{64 << 10};
+constexpr Bytes kSeldomSize{64 << 10};
 
 /// Op 0 makes a storage and two temporaries; op 1 uses what is below meanwhile.
 //              offset  op 0   1
@@ -35,9 +35,9 @@ constexpr Bytes kRareSize{64 << 10};
 class PlacesTest : public testing::Test {
  protected:
   static trace::Trace window() {
-    return {.storages = {{.bytes = kPart, .entry = true}, {.bytes = kPart}, {.bytes = kRareSize, .entry = true}},
+    return {.storages = {{.bytes = kPart, .entry = true}, {.bytes = kPart}, {.bytes = kSeldomSize, .entry = true}},
             .ops = {{.name = "make", .reads = {kOld}, .births = {kMade}, .temporary = Bytes(48 << 10)},
-                    {.name = "use", .reads = {kRare, kMade}, .deaths = {kMade}}}};
+                    {.name = "use", .reads = {kSeldom, kMade}, .deaths = {kMade}}}};
   }
   static plan::Plan plan_of_window() {
     return {.budget = 1_MiB,
@@ -45,7 +45,7 @@ class PlacesTest : public testing::Test {
             .rows = {row_of(kOld, kPart, 96 << 10, 0, 2, Fill::kBoundary, Leave::kBoundary),
                      row_of(kMade, kPart, 48 << 10, 0, 2, Fill::kBorn, Leave::kDies),
                      row_of(plan::kTemporary, Bytes(48 << 10), 0, 0, 1, Fill::kBorn, Leave::kDies),
-                     row_of(kRare, kRareSize, 200 << 10, 1, 2, Fill::kPageIn, Leave::kPageOut)}};
+                     row_of(kSeldom, kSeldomSize, 200 << 10, 1, 2, Fill::kPageIn, Leave::kPageOut)}};
   }
   PlacesTest() { places_.bind(kOld, *old_); }
 
@@ -67,7 +67,7 @@ class PlacesTest : public testing::Test {
     return place;
   }
   void run_use() {
-    begin("use", {kRareSize, kPart});
+    begin("use", {kSeldomSize, kPart});
     end();
   }
 
@@ -114,23 +114,23 @@ TEST_F(PlacesTest, PutsTemporariesIntoGapsOfTheirRowAndThenBetweenRows) {
 }
 
 TEST_F(PlacesTest, SaysWhereABlockIsToBeNow) {
-  const auto rare = block_of(kRareSize);
-  places_.bind(kRare, *rare);
+  const auto rare = block_of(kSeldomSize);
+  places_.bind(kSeldom, *rare);
   begin("make", {kPart});
   EXPECT_EQ(places_.place_of(*old_), 96u << 10);
   EXPECT_EQ(places_.place_of(*rare), std::nullopt);
   EXPECT_EQ(places_.place_of(*scratch_), std::nullopt);
   make(*made_);
   end();
-  begin("use", {kRareSize, kPart});
+  begin("use", {kSeldomSize, kPart});
   EXPECT_EQ(places_.place_of(*rare), 200u << 10);
   EXPECT_EQ(places_.planned_space(), Bytes((200 << 10) + (64 << 10)));
 }
 
 TEST_F(PlacesTest, PagesOutWhatAWindowFindsAndThePlanHasBelow) {
-  const auto rare = block_of(kRareSize);
+  const auto rare = block_of(kSeldomSize);
   rare->number = 7;
-  places_.bind(kRare, *rare);
+  places_.bind(kSeldom, *rare);
   const std::vector<Action> leaves = {{Kind::kPageOut, rare.get()},
                                       {.kind = Kind::kAwaitQueued, .block = rare.get(), .number = 7}};
   const auto run_window = [&] {

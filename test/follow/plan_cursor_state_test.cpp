@@ -21,11 +21,8 @@ using plan::Leave;
 using plan::StorageId;
 using Kind = Action::Kind;
 
-constexpr StorageId kWeight{0};
-constexpr StorageId kBias{1};
 constexpr StorageId kHidden{2};
 constexpr StorageId kRare{3};
-constexpr Bytes kWeightSize{64 << 10};
 constexpr Bytes kBiasSize{32 << 10};
 constexpr Bytes kHiddenSize{20 << 10};
 constexpr Bytes kRareSize{48 << 10};

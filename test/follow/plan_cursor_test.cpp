@@ -20,62 +20,66 @@ using plan::Leave;
 using plan::StorageId;
 using Kind = Action::Kind;
 
-constexpr StorageId kWeight{0};
-constexpr StorageId kFirst{1};
-constexpr StorageId kSecond{2};
-constexpr Bytes kWeightSize{64 << 10};
-constexpr Bytes kFirstSize{20 << 10};
-constexpr Bytes kSecondSize{40 << 10};
+constexpr StorageId kFirstOutput{1};
+constexpr StorageId kSecondOutput{2};
+constexpr Bytes kFirstOutputSize{20 << 10};
+constexpr Bytes kSecondOutputSize{40 << 10};
 
 //            op 0   1      2      3      4
 // weight    |====|        |......|======|       page-out after 0, page-in submitted at 2
 // first     |====|               |======|      page-out after 0, page-in queued behind the weight's page-out
 // second         |======|                      computes waits for first's place
 trace::Trace window() {
-  return {.storages = {{.bytes = kWeightSize, .entry = true}, {.bytes = kFirstSize}, {.bytes = kSecondSize}},
-          .ops = {{.name = "a", .reads = {kWeight}, .births = {kFirst}},
-                  {.name = "b", .births = {kSecond}, .deaths = {kSecond}},
-                  {.name = "c"},
-                  {.name = "d", .reads = {kWeight, kFirst}},
-                  {.name = "e", .reads = {kFirst}, .deaths = {kFirst}}}};
+  return {
+      .storages = {{.bytes = kWeightSize, .entry = true}, {.bytes = kFirstOutputSize}, {.bytes = kSecondOutputSize}},
+      .ops = {{.name = "a", .reads = {kWeight}, .births = {kFirstOutput}},
+              {.name = "b", .births = {kSecondOutput}, .deaths = {kSecondOutput}},
+              {.name = "c"},
+              {.name = "d", .reads = {kWeight, kFirstOutput}},
+              {.name = "e", .reads = {kFirstOutput}, .deaths = {kFirstOutput}}}};
 }
 
 plan::Plan plan_of_window() {
-  return {
-      .budget = 1_MiB,
-      .ops = 5,
-      .rows = {{.storage = kWeight,
-                .bytes = kWeightSize,
-                .offset = 0,
-                .begin = 0,
-                .need = 0,
-                .end = 1,
-                .fill = Fill::kBoundary,
-                .leave = Leave::kPageOut},
-               {.storage = kFirst,
-                .bytes = kFirstSize,
-                .offset = 65536,
-                .begin = 0,
-                .need = 0,
-                .end = 1,
-                .leave = Leave::kPageOut},
-               {.storage = kSecond, .bytes = kSecondSize, .offset = 65536, .begin = 1, .need = 1, .end = 2, .wait = 2},
-               {.storage = kWeight,
-                .bytes = kWeightSize,
-                .offset = 131072,
-                .begin = 2,
-                .need = 3,
-                .end = 5,
-                .fill = Fill::kPageIn,
-                .leave = Leave::kBoundary},
-               {.storage = kFirst,
-                .bytes = kFirstSize,
-                .offset = 0,
-                .begin = 3,
-                .need = 3,
-                .end = 5,
-                .wait = 1,
-                .fill = Fill::kPageIn}}};
+  return {.budget = 1_MiB,
+          .ops = 5,
+          .rows = {{.storage = kWeight,
+                    .bytes = kWeightSize,
+                    .offset = 0,
+                    .begin = 0,
+                    .need = 0,
+                    .end = 1,
+                    .fill = Fill::kBoundary,
+                    .leave = Leave::kPageOut},
+                   {.storage = kFirstOutput,
+                    .bytes = kFirstOutputSize,
+                    .offset = 65536,
+                    .begin = 0,
+                    .need = 0,
+                    .end = 1,
+                    .leave = Leave::kPageOut},
+                   {.storage = kSecondOutput,
+                    .bytes = kSecondOutputSize,
+                    .offset = 65536,
+                    .begin = 1,
+                    .need = 1,
+                    .end = 2,
+                    .wait = 2},
+                   {.storage = kWeight,
+                    .bytes = kWeightSize,
+                    .offset = 131072,
+                    .begin = 2,
+                    .need = 3,
+                    .end = 5,
+                    .fill = Fill::kPageIn,
+                    .leave = Leave::kBoundary},
+                   {.storage = kFirstOutput,
+                    .bytes = kFirstOutputSize,
+                    .offset = 0,
+                    .begin = 3,
+                    .need = 3,
+                    .end = 5,
+                    .wait = 1,
+                    .fill = Fill::kPageIn}}};
 }
 
 class PlanCursorTest : public testing::Test {
@@ -109,8 +113,8 @@ class PlanCursorTest : public testing::Test {
     cursor_.died(second_);
   }
 
-  std::unique_ptr<Block> weight_block_ = block_of(kWeightSize), first_block_ = block_of(kFirstSize),
-                         second_block_ = block_of(kSecondSize);
+  std::unique_ptr<Block> weight_block_ = block_of(kWeightSize), first_block_ = block_of(kFirstOutputSize),
+                         second_block_ = block_of(kSecondOutputSize);
   Block& weight_ = *weight_block_;
   Block& first_ = *first_block_;
   Block& second_ = *second_block_;
@@ -127,11 +131,11 @@ TEST_F(PlanCursorTest, TurnsRowsIntoActionsAtTheirOps) {
   EXPECT_EQ(end(), std::vector<Action>());
   EXPECT_EQ(begin("c"), (std::vector<Action>{{Kind::kPageIn, &weight_, 131072}}));
   end();
-  EXPECT_EQ(begin("d", {kWeightSize, kFirstSize}),
+  EXPECT_EQ(begin("d", {kWeightSize, kFirstOutputSize}),
             (std::vector<Action>{{.kind = Kind::kPageIn, .block = &first_, .offset = 0, .may_be_dirty = true}}));
   EXPECT_FALSE(cursor_.ends_window());
   end();
-  begin("e", {kFirstSize});
+  begin("e", {kFirstOutputSize});
   EXPECT_TRUE(cursor_.ends_window());
   end();
   EXPECT_EQ(cursor_.windows(), 1u);
@@ -146,13 +150,13 @@ TEST(PlanCursorWaits, ComputeWaitsForWhatOnlyTheQueueHasWaitedFor) {
   for (const std::uint32_t birth : {2u, 4u}) {
     SCOPED_TRACE(birth);
     trace::Trace trace{
-        .storages = {{.bytes = kWeightSize, .entry = true}, {.bytes = kFirstSize, .entry = true}},
-        .ops = {{.name = "a", .reads = {kFirst}}, {.name = "b"}, {.name = "c"}, {.name = "d"}, {.name = "e"}}};
+        .storages = {{.bytes = kWeightSize, .entry = true}, {.bytes = kFirstOutputSize, .entry = true}},
+        .ops = {{.name = "a", .reads = {kFirstOutput}}, {.name = "b"}, {.name = "c"}, {.name = "d"}, {.name = "e"}}};
     trace.ops[3].reads = {kWeight};
     const plan::Plan plan{.budget = 1_MiB,
                           .ops = 5,
-                          .rows = {{.storage = kFirst,
-                                    .bytes = kFirstSize,
+                          .rows = {{.storage = kFirstOutput,
+                                    .bytes = kFirstOutputSize,
                                     .begin = 0,
                                     .need = 0,
                                     .end = 1,
@@ -167,7 +171,7 @@ TEST(PlanCursorWaits, ComputeWaitsForWhatOnlyTheQueueHasWaitedFor) {
                                     .fill = Fill::kPageIn,
                                     .leave = Leave::kDrop},
                                    {.storage = plan::kTemporary,
-                                    .bytes = kFirstSize,
+                                    .bytes = kFirstOutputSize,
                                     .begin = birth,
                                     .need = birth,
                                     .end = birth + 1,
@@ -175,10 +179,10 @@ TEST(PlanCursorWaits, ComputeWaitsForWhatOnlyTheQueueHasWaitedFor) {
     PlanCursor cursor(std::make_shared<const follow::Agenda>(trace, plan));
     Block weight, first;
     weight.size = weight.charged = kWeightSize;
-    first.size = first.charged = kFirstSize;
+    first.size = first.charged = kFirstOutputSize;
     first.number = 7;
     cursor.bind(kWeight, weight);
-    cursor.bind(kFirst, first);
+    cursor.bind(kFirstOutput, first);
     std::vector<Action> awaited;
     for (std::uint32_t op = 0; op < 5; ++op) {
       std::vector<Action> actions;
@@ -186,7 +190,7 @@ TEST(PlanCursorWaits, ComputeWaitsForWhatOnlyTheQueueHasWaitedFor) {
       for (const Action& action : actions)
         if (action.number == first.number) awaited.push_back(action);
       Block temporary;
-      temporary.size = temporary.charged = kFirstSize;
+      temporary.size = temporary.charged = kFirstOutputSize;
       if (op == birth) cursor.created(temporary);
       cursor.end_op(actions);
       cursor.died(temporary);
@@ -199,29 +203,30 @@ TEST(PlanCursorWaits, ComputeWaitsForWhatOnlyTheQueueHasWaitedFor) {
 
 TEST_F(PlanCursorTest, MatchesBirthsByTheirOrderAndTheirSizes) {
   begin("a", {kWeightSize});
-  const auto temporary = block_of(kFirstSize);
+  const auto temporary = block_of(kFirstOutputSize);
   make(*temporary);
   make(first_);
   cursor_.died(*temporary);
   end();
-  EXPECT_EQ(cursor_.block_of(kFirst), &first_);
+  EXPECT_EQ(cursor_.block_of(kFirstOutput), &first_);
   EXPECT_EQ(cursor_.misses(), 0u);
   begin("b");
-  const auto unknown = block_of(kFirstSize);
+  const auto unknown = block_of(kFirstOutputSize);
   make(*unknown);
   make(second_);
   end();
-  EXPECT_EQ(cursor_.block_of(kSecond), &second_);
+  EXPECT_EQ(cursor_.block_of(kSecondOutput), &second_);
   EXPECT_EQ(cursor_.misses(), 0u);
   EXPECT_EQ(cursor_.followed_ops(), 2u);
   EXPECT_EQ(cursor_.resized_ops(), 1u);
 }
 
 TEST_F(PlanCursorTest, KnowsWhereABirthGoes) {
-  EXPECT_EQ(cursor_.place_of_birth(kFirstSize, kFirstSize), std::nullopt) << "no op is under way";
+  EXPECT_EQ(cursor_.place_of_birth(kFirstOutputSize, kFirstOutputSize), std::nullopt) << "no op is under way";
   begin("a", {kWeightSize});
-  EXPECT_EQ(cursor_.place_of_birth(kFirstSize, kFirstSize), 65536u);
-  EXPECT_EQ(cursor_.place_of_birth(kFirstSize, kFirstSize), 86016u) << "it has its block: this goes between rows";
+  EXPECT_EQ(cursor_.place_of_birth(kFirstOutputSize, kFirstOutputSize), 65536u);
+  EXPECT_EQ(cursor_.place_of_birth(kFirstOutputSize, kFirstOutputSize), 86016u)
+      << "it has its block: this goes between rows";
   EXPECT_EQ(cursor_.place_of_birth(1_MiB, 1_MiB), std::nullopt);
 }
 
@@ -229,7 +234,7 @@ TEST_F(PlanCursorTest, WaitsForAnInsertedOpToPass) {
   run_a();
   EXPECT_EQ(begin("print", {kWeightSize}), std::vector<Action>());
   EXPECT_FALSE(was_expected_);
-  const auto unknown = block_of(kFirstSize);
+  const auto unknown = block_of(kFirstOutputSize);
   make(*unknown);
   run_b();
   EXPECT_TRUE(was_expected_);
@@ -242,7 +247,7 @@ TEST_F(PlanCursorTest, FindsItsPlaceAgainAfterOpsThatWereLeftOut) {
   begin("c");
   EXPECT_FALSE(was_expected_);
   // Two in a row are found further on: what b would have waited for is awaited, and c's page-in is made up for.
-  EXPECT_EQ(begin("d", {kWeightSize, kFirstSize}),
+  EXPECT_EQ(begin("d", {kWeightSize, kFirstOutputSize}),
             (std::vector<Action>{{Kind::kAwait, &weight_},
                                  {Kind::kAwait, &first_},
                                  {Kind::kPageIn, &weight_, 131072},
@@ -266,7 +271,7 @@ TEST_F(PlanCursorTest, FindsTheWindowsBeginAgain) {
 TEST_F(PlanCursorTest, FollowsAnOpWithOtherSizesAndCountsIt) {
   run_a();
   run_b();
-  begin("c", {kSecondSize});
+  begin("c", {kSecondOutputSize});
   EXPECT_TRUE(was_expected_);
   end();
   EXPECT_EQ(cursor_.misses(), 0u);
@@ -304,17 +309,17 @@ TEST_F(PlanCursorTest, KnowsAStorageByTheOpThatTouchesIt) {
   Block* const touched[] = {renewed.get(), &first_};
   base::OpSignature op{.name = base::name_hash("d")};
   op.add(kWeightSize);
-  op.add(kFirstSize);
+  op.add(kFirstOutputSize);
   std::vector<Action> actions;
   EXPECT_TRUE(cursor_.begin_op(op, touched, actions));
   EXPECT_EQ(cursor_.block_of(kWeight), renewed.get());
-  EXPECT_EQ(cursor_.block_of(kFirst), &first_);
+  EXPECT_EQ(cursor_.block_of(kFirstOutput), &first_);
 }
 
 TEST_F(PlanCursorTest, ForgetsABlockThatDied) {
   run_a();
   cursor_.died(first_);
-  EXPECT_EQ(cursor_.block_of(kFirst), nullptr);
+  EXPECT_EQ(cursor_.block_of(kFirstOutput), nullptr);
   run_b();
   begin("c");
   end();

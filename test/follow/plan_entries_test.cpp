@@ -20,8 +20,6 @@ using plan::StorageId;
 constexpr StorageId kBatch{0};
 constexpr StorageId kNext{1};  // the new batch, until the old one dies
 constexpr StorageId kOther{2};
-constexpr Bytes kSize{64 << 10};
-constexpr Bytes kOtherSize{128 << 10};
 
 /// As a loop over batches has it: `load` makes the next one, and the variable holds the old one until after that.
 std::shared_ptr<const follow::Agenda> loop_over_batches() {

@@ -15,7 +15,6 @@ using base::operator""_MiB;
 using Kind = Action::Kind;
 
 constexpr StorageId kLate{0}, kSoon{1}, kAway{2};
-constexpr Bytes kSize = 64_KiB;
 
 //         offset    op 0   1      2
 // late    64 KiB   |==================|   used at 2

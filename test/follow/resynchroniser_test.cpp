@@ -15,8 +15,6 @@ using base::Bytes;
 using base::operator""_KiB;
 using base::operator""_MiB;
 
-constexpr Bytes kSize = 64_KiB, kOtherSize = 128_KiB;
-
 /// An op for each letter; each reads a weight of its own, but capitals, which touch nothing.
 Agenda agenda_of(const std::string& ops) {
   trace::Trace trace;

@@ -9,6 +9,10 @@
 
 namespace tensorpager::follow {
 
+/// What most programs of these tests have: two sizes, and storages that are there before the first op.
+constexpr base::Bytes kSize{64 << 10}, kOtherSize{128 << 10}, kWeightSize = kSize;
+constexpr plan::StorageId kWeight{0}, kBias{1};
+
 struct SizedBlock : Block {
   explicit SizedBlock(base::Bytes of) { size = charged = of; }
 };

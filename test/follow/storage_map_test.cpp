@@ -16,8 +16,7 @@ using base::operator""_MiB;
 using Arguments = StorageMap::Arguments;
 using Replacing = StorageMap::Replacing;
 
-constexpr StorageId kWeight{0}, kBias{1}, kState{2}, kNew{3};
-constexpr Bytes kSize = 64_KiB, kOtherSize = 128_KiB;
+constexpr StorageId kState{2}, kNew{3};
 constexpr std::uint32_t kUse = 0, kStep = 1;
 
 /// `use` reads a weight and a bias; `step` writes a state and makes one that dies after it.

@@ -14,7 +14,7 @@ using base::operator""_KiB;
 using base::operator""_MiB;
 
 constexpr StorageId kLow{0}, kHigh{1};
-constexpr std::uint32_t kMake = 0, kOther = 1;
+constexpr std::uint32_t kMake = 0, kOtherOp = 1;
 
 //              offset  op 0   1
 // temporaries       0  |====|
@@ -60,10 +60,10 @@ TEST_F(TemporaryPlacesTest, AreElseGapsBetweenAllThatIsResident) {
 }
 
 TEST_F(TemporaryPlacesTest, AreNotWhereAPageOutIsUnderWay) {
-  EXPECT_EQ(place(kOther, 64_KiB), 0u);
+  EXPECT_EQ(place(kOtherOp, 64_KiB), 0u);
   places_.begin_op();
   page_outs_.add({.row = 1, .ticket = 1, .window = 0, .block = nullptr, .number = 0});
-  EXPECT_EQ(place(kOther, 64_KiB), 64u << 10);
+  EXPECT_EQ(place(kOtherOp, 64_KiB), 64u << 10);
 }
 
 TEST_F(TemporaryPlacesTest, AreFreeAgainWhereNoBlockCame) {

@@ -25,15 +25,15 @@ using arena::Place;
 using pager::Access;
 using pager::Block;
 
-struct Case {
+struct BindingCase {
   std::string name;
   std::unique_ptr<pager::Binding> (*make)(arena::AddressSpace&, Storages&);
   bool poisons;
 };
 
-void PrintTo(const Case& one, std::ostream* out) { *out << one.name; }
+void PrintTo(const BindingCase& one, std::ostream* out) { *out << one.name; }
 
-class BindingContract : public testing::TestWithParam<Case> {
+class BindingContract : public testing::TestWithParam<BindingCase> {
  protected:
   struct Tensor {
     Block block;
@@ -199,7 +199,7 @@ TEST_P(BindingContract, NoBlockHasAnothersBytesHoweverTheyComeAndGo) {
   for (auto& tensor : tensors) destroy(std::move(tensor));
 }
 
-std::vector<Case> cases() {
+std::vector<BindingCase> binding_cases() {
   static constexpr auto kStable = [](arena::AddressSpace& space, Storages&) -> std::unique_ptr<pager::Binding> {
     return std::make_unique<StableBinding>(space);
   };
@@ -216,7 +216,7 @@ std::vector<Case> cases() {
           {"PassingPlacesOn", kPassing, false}};
 }
 
-INSTANTIATE_TEST_SUITE_P(All, BindingContract, testing::ValuesIn(cases()),
+INSTANTIATE_TEST_SUITE_P(All, BindingContract, testing::ValuesIn(binding_cases()),
                          [](const auto& instance) { return instance.param.name; });
 
 }  // namespace

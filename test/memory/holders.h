@@ -3,9 +3,13 @@
 
 #include <cstddef>
 
+#include "tensorpager/base/bytes.h"
 #include "tensorpager/pager/holders.h"
 
 namespace tensorpager::memory {
+
+constexpr base::Bytes kBlock{std::uint64_t{64} << 10};
+constexpr base::Bytes blocks(std::uint64_t n) { return base::Bytes(n * kBlock.count()); }
 
 struct Storage {
   pager::Block* block = nullptr;

@@ -26,9 +26,6 @@ using pager::Block;
 using pager::PinSet;
 using pager::Temporaries;
 
-constexpr Bytes kBlock{std::uint64_t{64} << 10};
-Bytes blocks(std::uint64_t n) { return Bytes(n * kBlock.count()); }
-
 class RebindingTest : public testing::Test {
  protected:
   void start(Bytes budget, std::optional<std::uint64_t> fuzz = std::nullopt) {

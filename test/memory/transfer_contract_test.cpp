@@ -99,7 +99,7 @@ class CountingQueues final : public transfer::ForwardingQueues {
   int& ordered_;
 };
 
-struct Case {
+struct TransferCase {
   std::string name;
   std::unique_ptr<pager::Binding> (*make_binding)(arena::AddressSpace&, Storages&);
   std::unique_ptr<Tier> (*make_tier)();
@@ -107,11 +107,10 @@ struct Case {
   Call call;
 };
 
-void PrintTo(const Case& one, std::ostream* out) { *out << one.name; }
+void PrintTo(const TransferCase& one, std::ostream* out) { *out << one.name; }
 
-class TransferContract : public testing::TestWithParam<Case> {
+class TransferContract : public testing::TestWithParam<TransferCase> {
  protected:
-  static constexpr Bytes kBlock = 64_KiB;
   static constexpr std::uint64_t kBudget = 8;  // blocks
   static constexpr std::size_t kLeast = 12, kMost = 20;
 
@@ -324,10 +323,10 @@ TEST_P(TransferContract, NoByteIsLostAndNoneIsOld) {
   }
 }
 
-std::vector<Case> cases() {
+std::vector<TransferCase> transfer_cases() {
   struct NamedBinding {
     const char* name;
-    decltype(Case::make_binding) make;
+    decltype(TransferCase::make_binding) make;
   };
   static constexpr NamedBinding kBindings[] = {
       {"Stable",
@@ -343,7 +342,7 @@ std::vector<Case> cases() {
        }}};
   struct NamedTier {
     const char* name;
-    decltype(Case::make_tier) make;
+    decltype(TransferCase::make_tier) make;
     bool is_queued;
   };
   static constexpr auto kMakeFile = [] { return transfer::make_file_tier(testing::TempDir()); };
@@ -356,7 +355,7 @@ std::vector<Case> cases() {
       {"NothingFails", Call::kNone}, {"ReserveFails", Call::kReserve},
       {"WriteFails", Call::kWrite},  {"WaitForWriteFails", Call::kWaitForWrite},
       {"ReadFails", Call::kRead},    {"WaitForReadFails", Call::kWaitForRead}};
-  std::vector<Case> all;
+  std::vector<TransferCase> all;
   for (const NamedBinding& binding : kBindings)
     for (const NamedTier& tier : kTiers)
       for (const auto& [name, call] : kCalls)
@@ -364,7 +363,7 @@ std::vector<Case> cases() {
   return all;
 }
 
-INSTANTIATE_TEST_SUITE_P(All, TransferContract, testing::ValuesIn(cases()),
+INSTANTIATE_TEST_SUITE_P(All, TransferContract, testing::ValuesIn(transfer_cases()),
                          [](const auto& instance) { return instance.param.name; });
 
 }  // namespace

@@ -9,7 +9,7 @@ namespace tensorpager::pager {
 namespace {
 
 using base::Bytes;
-using Blocks = std::vector<Block*>;
+using BlockList = std::vector<Block*>;
 
 constexpr Bytes kGranule{16};
 
@@ -26,7 +26,7 @@ class PlacesTest : public testing::Test {
     places_.take(place(begin, size), block);
   }
   Places::Found find(std::uint64_t size) const { return places_.find({.bytes = units(size)}, kNow); }
-  Blocks find_to_evict(std::uint64_t size) const { return std::get<Places::ToEvict>(find(size)).blocks; }
+  BlockList find_to_evict(std::uint64_t size) const { return std::get<Places::ToEvict>(find(size)).blocks; }
 
   static constexpr std::uint64_t kNow = 10;
   Places places_{kGranule, base::kUnlimited};
@@ -43,16 +43,16 @@ TEST_F(PlacesTest, AQueryTakesNoPlace) {
 TEST_F(PlacesTest, EvictsTheBlockThatWasNotUsedForLongest) {
   put(a_, 0, 5), put(b_, 5, 5);
   a_.last_use = 9, b_.last_use = 3;
-  EXPECT_EQ(find_to_evict(5), Blocks{&b_});
+  EXPECT_EQ(find_to_evict(5), BlockList{&b_});
   a_.last_use = 3, b_.last_use = 9;
-  EXPECT_EQ(find_to_evict(5), Blocks{&a_});
+  EXPECT_EQ(find_to_evict(5), BlockList{&a_});
 }
 
 TEST_F(PlacesTest, EvictsNoBlockThatIsPinnedAbsentOrUnclaimed) {
   put(a_, 0, 5), put(b_, 5, 5);
   for (const std::uint64_t word : {kPin, kExport, kAbsent, kUnclaimed}) {
     a_.word = word;
-    EXPECT_EQ(find_to_evict(5), Blocks{&b_});
+    EXPECT_EQ(find_to_evict(5), BlockList{&b_});
     EXPECT_EQ(std::get<NoRoom>(find(6)).largest_run, units(5));
     EXPECT_EQ(places_.to_clear({.offset = units(5).count(), .bytes = units(5)}), std::nullopt);
   }
@@ -63,7 +63,7 @@ TEST_F(PlacesTest, HasABlockThatIsLeavingGoForTheNext) {
   a_.word = kPin;
   b_.word = kAbsent;
   b_.residence = Residence::kLeaving;
-  EXPECT_EQ(find_to_evict(5), Blocks{&b_});
+  EXPECT_EQ(find_to_evict(5), BlockList{&b_});
 }
 
 TEST_F(PlacesTest, LeavesAPlaceInUseToARecordThatIsNotEvicted) {
@@ -84,14 +84,14 @@ TEST_F(PlacesTest, KnowsABlockWhereItWasMovedTo) {
   ASSERT_TRUE(places_.can_move(a_, place(4, 3)));
   places_.move(a_, place(4, 3));
   EXPECT_EQ(places_.place_of(a_), place(4, 3));
-  EXPECT_EQ(places_.to_clear({.offset = units(3).count(), .bytes = units(3)}), Blocks{&a_});
+  EXPECT_EQ(places_.to_clear({.offset = units(3).count(), .bytes = units(3)}), BlockList{&a_});
 }
 
 // .AA..BBB..: A is the op's, and may be moved.
 TEST_F(PlacesTest, GathersMovableBlocksBetweenThoseThatStay) {
   put(a_, 1, 2), put(b_, 5, 3);
   b_.word = kPin;
-  const Blocks movable = {&a_};
+  const BlockList movable = {&a_};
   const Places::Gathering gathering = places_.plan_gathering(movable);
   EXPECT_TRUE(gathering.to_evict.empty());
   EXPECT_EQ(gathering.largest_run, units(3));
@@ -102,7 +102,7 @@ TEST_F(PlacesTest, GathersMovableBlocksBetweenThoseThatStay) {
 
 TEST_F(PlacesTest, NamesTheBlocksBeyondALoweredLimit) {
   put(a_, 0, 5), put(b_, 6, 3);
-  EXPECT_EQ(places_.set_limit(units(8)), Blocks{&b_});
+  EXPECT_EQ(places_.set_limit(units(8)), BlockList{&b_});
   EXPECT_TRUE(places_.set_limit(units(9)).empty());
 }
 

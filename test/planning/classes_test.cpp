@@ -46,9 +46,9 @@ trace::Trace eight_weights() {
 
 TEST(Boundary, IsKeptByAllClassesOfRandomTraces) {
   const Machine machine = slow_machine();
-  constexpr unsigned kSeeds = random_cases(300, 40);
+  constexpr unsigned kTraces = random_cases(300, 40);
   unsigned with_entries = 0;
-  for (unsigned seed = 1; seed <= kSeeds; ++seed) {
+  for (unsigned seed = 1; seed <= kTraces; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     const trace::Trace train = with_identities(random_trace(seed));
     const trace::Trace evaluate = other_class(train, seed);
@@ -64,7 +64,7 @@ TEST(Boundary, IsKeptByAllClassesOfRandomTraces) {
     if (HasFatalFailure()) return;
     with_entries += found->table.entries.empty() ? 0 : 1;
   }
-  EXPECT_GT(with_entries, kSeeds / 2);
+  EXPECT_GT(with_entries, kTraces / 2);
 }
 
 // A table from the hardest class costs the others little; an empty one costs much.

@@ -93,9 +93,9 @@ TEST(Recomputation, DropsNothingThatTakesMoreThanAFewReplaysHoweverLongTheWindow
 
 // Whatever is dropped, the replays are possible, and the window computes what it computed.
 TEST(Recomputation, ChangesNoValueOfRandomTracesWhateverIsDropped) {
-  constexpr unsigned kSeeds = random_cases(3000, 300);
+  constexpr unsigned kTraces = random_cases(3000, 300);
   std::size_t replayed = 0;
-  for (unsigned seed = 1; seed <= kSeeds; ++seed) {
+  for (unsigned seed = 1; seed <= kTraces; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     const trace::Trace trace = plan::with_pure_ops(plan::random_trace(seed), seed);
     const Recomputation recomputation = of(trace);
@@ -110,7 +110,7 @@ TEST(Recomputation, ChangesNoValueOfRandomTracesWhateverIsDropped) {
     ASSERT_EQ(plan::values(done->trace, done->entries, done->storages), plan::values(trace));
     replayed += replays->size();
   }
-  EXPECT_GT(replayed, kSeeds);
+  EXPECT_GT(replayed, kTraces);
 }
 
 TEST(Recomputation, CanDropMostActivationsOfRealTraces) {

@@ -11,8 +11,6 @@ namespace {
 
 using namespace base;
 
-constexpr std::size_t kStep = 1 + 6 + 6 + 18;  // ops
-
 std::vector<WindowClass> join(const StepProgram& program, std::size_t least_ops = 0) {
   return join_alike(classify_windows(program.recorder.stream()), least_ops);
 }

@@ -13,9 +13,6 @@ namespace {
 using namespace base;
 using Classes = std::vector<std::string>;
 
-// Ops of six layers: a batch 1, forward 6, backward 6, with gradients to add to 12, optimizer 18, evaluation 12.
-constexpr std::size_t kStep = 1 + 6 + 6 + 18;
-
 TEST(Windows, TrainingStepIsOneFromTheSecondOn) {
   StepProgram program;
   program.train(6);

@@ -273,16 +273,16 @@ TEST_P(TierThreadsContract, CopiesRunBesideReservesAndReleases) {
   tier_->release(read.slot);
 }
 
-std::unique_ptr<Tier> file() { return make_file_tier(testing::TempDir()); }
+std::unique_ptr<Tier> temporary_file() { return make_file_tier(testing::TempDir()); }
 std::unique_ptr<Tier> through(std::unique_ptr<Queues> queues) {
   return std::make_unique<ThroughQueues>(std::move(queues));
 }
 
-const TierCase kTiers[] = {{"File", [] { return file(); }},
+const TierCase kTiers[] = {{"File", [] { return temporary_file(); }},
                            {"Ram", [] { return make_ram_tier(); }},
-                           {"FileAtOnce", [] { return through(make_synchronous_queues(file())); }},
+                           {"FileAtOnce", [] { return through(make_synchronous_queues(temporary_file())); }},
                            {"RamAtOnce", [] { return through(make_synchronous_queues(make_ram_tier())); }},
-                           {"FileOnThreads", [] { return through(make_threaded_queues(file())); }},
+                           {"FileOnThreads", [] { return through(make_threaded_queues(temporary_file())); }},
                            {"RamOnThreads", [] { return through(make_threaded_queues(make_ram_tier())); }}};
 constexpr auto name_of_tier = [](const auto& instance) { return instance.param.name; };
 

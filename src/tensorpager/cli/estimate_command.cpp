@@ -27,7 +27,6 @@
 namespace tensorpager::cli {
 namespace {
 
-using Json = nlohmann::json;
 namespace files = std::filesystem;
 
 struct EstimateOptions {
@@ -106,7 +105,7 @@ std::string read_file(const files::path& path) {
 
 fit::Estimate look_at(const EstimateOptions& options, const files::path& trace, const files::path& stats) {
   const machine::Machine machine = machine::find_machine(machine_of_card(options.card));
-  const auto emulation = Json::parse(read_file(stats)).at("emulation");
+  const auto emulation = nlohmann::json::parse(read_file(stats)).at("emulation");
   const auto bytes = [&](const char* name) { return base::Bytes(emulation.at(name).get<std::uint64_t>()); };
   std::optional<base::Bytes> asked;
   if (!options.budget.empty()) asked = base::parse_size(options.budget, machine.card->memory);

@@ -39,7 +39,7 @@ struct UnderWay {
   bool is_over() const { return work->isCompleted() || (!goes_on_by_itself() && work.use_count() == 1); }
 };
 
-std::mutex g_mutex;
+std::mutex g_collectives_mutex;
 auto& g_under_way = *new std::vector<UnderWay>;  // never destroyed: exit handlers may still run ops
 std::atomic<std::size_t> g_going_on_count{0};    // of these, those that go on by themselves
 
@@ -90,14 +90,14 @@ void run_collective(const c10::OperatorHandle& op, const OpInfo& info, c10::Disp
   });
   g_under_way_count += 1;
   g_going_on_count += started.goes_on_by_itself() ? 1 : 0;
-  const std::lock_guard lock(g_mutex);
+  const std::lock_guard lock(g_collectives_mutex);
   g_under_way.push_back(std::move(started));
 }
 
 bool release_finished() {
   std::vector<UnderWay> candidates, still;
   {
-    const std::lock_guard lock(g_mutex);
+    const std::lock_guard lock(g_collectives_mutex);
     candidates.swap(g_under_way);
   }
   std::size_t released = 0;
@@ -112,12 +112,12 @@ bool release_finished() {
   }
   candidates.clear();  // drops finished Work here, where freeing its tensors may take any lock
   g_under_way_count -= released;
-  const std::lock_guard lock(g_mutex);
+  const std::lock_guard lock(g_collectives_mutex);
   for (UnderWay& one : still) g_under_way.push_back(std::move(one));
   return released != 0;
 }
 
-std::mutex& collectives_lock() { return g_mutex; }
+std::mutex& collectives_lock() { return g_collectives_mutex; }
 
 bool wait_for_a_collective() {
   if (pager::t_state.keeps_allocations) return false;

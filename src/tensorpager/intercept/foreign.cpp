@@ -19,7 +19,7 @@ struct Seen {
 constexpr std::size_t kRecent = 1024;
 std::array<std::atomic<const c10::StorageImpl*>, kRecent> g_recent{};
 
-std::mutex g_mutex;
+std::mutex g_foreign_mutex;
 auto& g_seen =
     *new std::unordered_map<const c10::StorageImpl*, Seen>;  // never destroyed: ops may run until the very end
 std::uint64_t g_peak = 0;
@@ -47,22 +47,22 @@ void note_foreign(c10::StorageImpl& storage) {
   auto& recent = g_recent[(reinterpret_cast<std::uintptr_t>(&storage) >> 5) % kRecent];
   if (recent.load(std::memory_order_relaxed) == &storage) return;
   recent.store(&storage, std::memory_order_relaxed);
-  const std::lock_guard lock(g_mutex);
+  const std::lock_guard lock(g_foreign_mutex);
   auto reference = c10::intrusive_ptr<c10::StorageImpl>::reclaim_copy(&storage);
   g_seen.insert_or_assign(&storage, Seen{c10::weak_intrusive_ptr<c10::StorageImpl>(reference), storage.nbytes()});
   if (g_seen.size() >= g_next_sweep) sweep();
 }
 
 std::uint64_t foreign_peak_bytes() {
-  const std::lock_guard lock(g_mutex);
+  const std::lock_guard lock(g_foreign_mutex);
   sweep();
   return g_peak;
 }
 
-std::mutex& foreign_lock() { return g_mutex; }
+std::mutex& foreign_lock() { return g_foreign_mutex; }
 
 void forget_foreign() {
-  const std::lock_guard lock(g_mutex);
+  const std::lock_guard lock(g_foreign_mutex);
   g_seen.clear();
   for (auto& recent : g_recent) recent.store(nullptr, std::memory_order_relaxed);
   g_peak = 0;

@@ -20,7 +20,6 @@ using pager::Place;
 namespace {
 
 constexpr Bytes kOpenStep{std::uint64_t{32} << 20};
-constexpr int kPoison = 0xFF;  // NaN as a float, -1 as an index
 
 Bytes addresses_to_hold() { return base::round_up(base::physical_memory() + base::physical_memory(), kOpenStep); }
 
@@ -77,7 +76,7 @@ std::byte* RebindingBinding::acquire_slab_chunk(const Place& place, Bytes) {
 void RebindingBinding::release(Block& block) noexcept {
   if (block.data != nullptr) {
     if (block.is_clean() && poison_) protect(block.data, block.charged, PROT_READ | PROT_WRITE);
-    if (poison_) std::memset(block.data, kPoison, block.charged.count());
+    if (poison_) std::memset(block.data, pager::kPoison, block.charged.count());
     places_.give_back(block);
   }
   if (block.holder != nullptr) holders_.forget(block);
@@ -87,7 +86,7 @@ pager::Relocation RebindingBinding::begin_unbind(Block& block) {
   holders_.set_data(block, nullptr);
   if (poison_) {
     protect(block.data, block.charged, PROT_READ | PROT_WRITE);
-    if (!block.copying) std::memset(block.data, kPoison, block.charged.count());
+    if (!block.copying) std::memset(block.data, pager::kPoison, block.charged.count());
   }
   space_.set_owner(block.data, nullptr);
   places_.give_back(block);

@@ -35,7 +35,6 @@ constexpr std::size_t kMostSeams = 16;
 /// After the pool had to give pages back, so many blocks are made of what it has before fresh pages are tried again:
 /// else pages would be given back, taken again and zeroed whenever what is resident shrinks and grows.
 constexpr std::uint32_t kTightBirths = 1 << 14;
-constexpr int kPoison = 0xFF;  // NaN as a float, -1 as an index
 
 bool is_well_aligned(const Piece& piece) {
   return piece.bytes < base::kHugePage || reinterpret_cast<std::uintptr_t>(piece.at) % base::kHugePage.count() == 0;
@@ -224,7 +223,7 @@ void StableBinding::pool_or_close(std::byte* at, Bytes size) {
     space_.give_back(at, size);
     return;
   }
-  if (poison_) std::memset(at, kPoison, size.count());
+  if (poison_) std::memset(at, pager::kPoison, size.count());
   pool_.put({at, size});
 }
 

@@ -19,6 +19,9 @@ namespace tensorpager::pager {
 class PageMover;
 class PlacedBinding;
 
+/// What memory is filled with that nobody may read any more, by a binding that poisons: NaN as a float, -1 as an index.
+constexpr int kPoison = 0xFF;
+
 class Binding {
  public:
   virtual ~Binding() = default;

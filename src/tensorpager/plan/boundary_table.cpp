@@ -17,9 +17,9 @@ namespace {
 using base::Bytes;
 using trace::index;
 
-constexpr std::string_view kKind = "tensorpager-boundary";
-constexpr std::uint64_t kVersion = 1;
-constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 50;
+constexpr std::string_view kTableKind = "tensorpager-boundary";
+constexpr std::uint64_t kTableVersion = 1;
+constexpr std::uint64_t kMaxTableBytes = std::uint64_t{1} << 50;
 
 }  // namespace
 
@@ -71,7 +71,7 @@ Boundary offsets_in(const BoundaryTable& table, const trace::Trace& trace) {
 }
 
 BoundaryTable read_boundary(std::istream& in, const std::string& path) {
-  base::RecordReader records(in, path, kKind, kVersion);
+  base::RecordReader records(in, path, kTableKind, kTableVersion);
   BoundaryTable table;
   std::set<std::uint64_t> identities;
   std::uint64_t top = 0;
@@ -79,8 +79,8 @@ BoundaryTable read_boundary(std::istream& in, const std::string& path) {
     if (records.type() != "storage")
       records.fail("record", "'" + std::string(records.type().substr(0, 40)) + "' is none of storage, end");
     const BoundaryEntry entry{.identity = records.number("identity", UINT64_MAX),
-                              .bytes = Bytes(records.number("bytes", kMaxBytes)),
-                              .offset = records.number("offset", kMaxBytes)};
+                              .bytes = Bytes(records.number("bytes", kMaxTableBytes)),
+                              .offset = records.number("offset", kMaxTableBytes)};
     if (!identities.insert(entry.identity).second) records.fail("identity", "is given twice");
     if (entry.offset < top) records.fail("offset", "is below the end of the storage before it");
     top = entry.offset + entry.bytes.count();
@@ -97,7 +97,7 @@ BoundaryTable read_boundary_file(const std::string& path) {
 }
 
 std::string write_boundary(const BoundaryTable& table) {
-  std::string text = base::header_line(kKind, kVersion);
+  std::string text = base::header_line(kTableKind, kTableVersion);
   for (const BoundaryEntry& entry : table.entries)
     text += "storage identity=" + std::to_string(entry.identity) + " bytes=" + std::to_string(entry.bytes.count()) +
             " offset=" + std::to_string(entry.offset) + "\n";

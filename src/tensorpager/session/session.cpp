@@ -104,24 +104,24 @@ guide::Guide::Options guide_options(const base::Config& config, bool plans) {
 }
 
 arena::Slabs* g_slabs = nullptr;
-pager::Pager* g_pager = nullptr;
+pager::Pager* g_forked_pager = nullptr;
 std::atomic<Session*> g_session{nullptr};
 
 // The order of locks is pager, then slabs: a slab takes the pager's lock only while it holds none of its own.
 void before_fork() {
-  g_pager->before_fork();
+  g_forked_pager->before_fork();
   g_slabs->lock_all();
   for (std::mutex* const lock : intercept::locks_over_forks()) lock->lock();
 }
 void after_fork_in_parent() {
   for (std::mutex* const lock : intercept::locks_over_forks()) lock->unlock();
   g_slabs->unlock_all();
-  g_pager->after_fork(false);
+  g_forked_pager->after_fork(false);
 }
 void after_fork_in_child() {
   for (std::mutex* const lock : intercept::locks_over_forks()) lock->unlock();
   g_slabs->reset_locks_in_child();
-  g_pager->after_fork(true);
+  g_forked_pager->after_fork(true);
   Session::get().leave_guide();
 }
 
@@ -142,7 +142,7 @@ void Session::make_parts(const base::Config& config) {
   }
   parts_ = new Parts(config);
   g_slabs = &parts_->slabs;
-  g_pager = &parts_->pager;
+  g_forked_pager = &parts_->pager;
   intercept::install(parts_->pager, parts_->space, rebinds() ? &memory::TorchStorages::free_claimed : nullptr,
                      config.trace_device);
   memory::set_fault_observer(&intercept::enter_thread);

@@ -11,21 +11,21 @@
 namespace tensorpager::session {
 namespace {
 
-pager::Pager* g_pager = nullptr;
+pager::Pager* g_exporting_pager = nullptr;
 preload::Holder g_holder{};
 
 bool hold(std::uintptr_t address, void** token) {
   *token = nullptr;
   if (pager::t_state.in_pager) return true;
   try {
-    *token = g_pager->pin_export(reinterpret_cast<const void*>(address));
+    *token = g_exporting_pager->pin_export(reinterpret_cast<const void*>(address));
     return true;
   } catch (const std::exception&) {
     return false;
   }
 }
 
-void release(void* token) { g_pager->unpin_export(*static_cast<pager::Block*>(token)); }
+void release(void* token) { g_exporting_pager->unpin_export(*static_cast<pager::Block*>(token)); }
 
 /// Finds the address range of the code of this library.
 void find_own_code(preload::Holder& holder) {
@@ -60,7 +60,7 @@ void serve_system_calls(pager::Pager& pager, const arena::AddressSpace& space) {
   const auto set = reinterpret_cast<SetHolder>(dlsym(program, "tensorpager_hold_buffers"));
   dlclose(program);
   if (set == nullptr) return;
-  g_pager = &pager;
+  g_exporting_pager = &pager;
   g_holder.begin = reinterpret_cast<std::uintptr_t>(space.begin());
   g_holder.end = reinterpret_cast<std::uintptr_t>(space.end());
   find_own_code(g_holder);

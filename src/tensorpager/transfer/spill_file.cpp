@@ -19,7 +19,7 @@ using base::Bytes;
 using base::IoError;
 
 constexpr const char* kAdviceToMake = "choose another directory with --spill";
-constexpr const char* kAdvice = "free some room there or choose another directory with --spill";
+constexpr const char* kAdviceForRoom = "free some room there or choose another directory with --spill";
 
 /// A file that no name leads to, so that it vanishes with its last descriptor, however the processes end.
 int open_unlinked(const std::string& directory) {
@@ -79,7 +79,7 @@ void SpillFile::enable_direct_io() {
 
 std::uint64_t SpillFile::reserve(Bytes bytes) {
   const auto offset = space_.take(bytes);
-  if (!offset) throw IoError("reserve", "the spill file in " + directory_, bytes, EFBIG, kAdvice);
+  if (!offset) throw IoError("reserve", "the spill file in " + directory_, bytes, EFBIG, kAdviceForRoom);
   return *offset;
 }
 
@@ -92,7 +92,7 @@ void SpillFile::transfer_all(const char* name, Call call, std::size_t size, int 
     if (moved < 0 && errno == EINTR) continue;
     if (moved <= 0) {
       const int error = moved < 0 ? errno : error_when_stuck;
-      throw IoError(name, "the spill file in " + directory_, Bytes(size), error, kAdvice);
+      throw IoError(name, "the spill file in " + directory_, Bytes(size), error, kAdviceForRoom);
     }
     // A short transfer under direct I/O ends at a sector, so the rest is aligned enough to go on.
     done += static_cast<std::size_t>(moved);
