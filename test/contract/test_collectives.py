@@ -58,8 +58,8 @@ def run_case(program, options, plain, folder):
     ("program", "options"),
     [
         ("ranks", BUDGET),
-        ("ranks", [*FUZZ, "1"]),
-        ("every_collective", BUDGET),
+        pytest.param("ranks", [*FUZZ, "1"], marks=pytest.mark.slow),
+        pytest.param("every_collective", BUDGET, marks=pytest.mark.slow),
         ("every_collective", [*FUZZ, "1"]),
         pytest.param("every_parallel", BUDGET, marks=pytest.mark.stable("buckets split the arena")),
     ],

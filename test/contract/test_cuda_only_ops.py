@@ -7,7 +7,7 @@ from emulated import EMULATION, FAKE_CARD, run_emulated
 pytestmark = pytest.mark.skipif(
     not (FAKE_CARD.exists() and EMULATION.exists()), reason="built for a torch without CUDA: there is no emulated card"
 )
-SCHEDULES = ["threads", "1", "2", "3"]
+QUICK, SLOW = ["threads", "1"], ["2", "3"]  # schedules
 # Ops with a kernel for CUDA and none for the CPU that are refused by name: none of them is part of ordinary training.
 REFUSED = (
     "miopen_", "_cslt_", "_sparse_semi_structured_", "_to_sparse_semi_structured", "_triton_", "_scaled_mm_v2",
@@ -32,7 +32,7 @@ def test_computes_what_the_cpu_computes(at_once, program):
     assert "failed" not in at_once["programs"][program], at_once["programs"][program]
 
 
-@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("schedule", [*QUICK, *(pytest.param(seed, marks=pytest.mark.slow) for seed in SLOW)])
 def test_has_the_same_bits_in_every_schedule(at_once, schedule):
     late = run(schedule)
     assert late["programs"] == at_once["programs"]

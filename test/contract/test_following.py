@@ -26,7 +26,11 @@ def half_of_its_need(stats):
     return max(stats["need_bytes"] // 2, int(MARGIN * stats["floor_bytes"]))
 
 
-@pytest.mark.parametrize("program", ["gpt", "unet", "gan", "transformer_encoder"])
+def slow(program):
+    return pytest.param(program, marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize("program", ["gpt", "unet", slow("gan"), slow("transformer_encoder")])
 def test_program_that_repeats_itself_is_followed_with_the_same_bits(program, tmp_path):
     plain, need = run(program, "unlimited", tmp_path)
     done, stats = run(program, half_of_its_need(need), tmp_path, "--plan-sync")
@@ -44,7 +48,7 @@ def test_program_that_repeats_itself_is_followed_with_the_same_bits(program, tmp
     assert "tensorpager: plan active: step of" in done.stderr
 
 
-@pytest.mark.parametrize("program", ["accumulation", "resnet"])
+@pytest.mark.parametrize("program", ["accumulation", slow("resnet")])
 def test_classes_of_windows_that_take_turns_are_as_planned_at_every_op(program, tmp_path):
     plain, need = run(program, "unlimited", tmp_path, steps=16)
     done, stats = run(program, half_of_its_need(need), tmp_path, "--plan-sync", steps=16)
@@ -57,7 +61,7 @@ def test_classes_of_windows_that_take_turns_are_as_planned_at_every_op(program, 
     assert stats["failed_actions"] == 0 and stats["over_budget_bytes"] == 0
 
 
-@pytest.mark.parametrize("program", ["padded_batches", "seq2seq"])
+@pytest.mark.parametrize("program", [slow("padded_batches"), "seq2seq"])
 def test_program_of_which_no_two_steps_are_equal_is_followed_with_the_same_bits(program, tmp_path):
     plain, need = run(program, "unlimited", tmp_path, steps=12)
     done, stats = run(program, half_of_its_need(need), tmp_path, "--plan-sync", steps=12)

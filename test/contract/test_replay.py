@@ -22,7 +22,7 @@ sys.path.insert(0, str(HERE.parent / "programs"))
 from cases import BRIEF
 
 PROGRAMS = HERE.parent / "programs"
-QUICK = ("gpt", "resnet")  # of the programs; all others are slow
+QUICK = ("resnet",)  # of the programs; all others are slow
 TRUSTED = "TENSORPAGER_VERIFY_REPLAY_OF"
 
 
@@ -32,9 +32,9 @@ def differing(stats):
 
 @pytest.mark.forked(seconds=240)
 def test_no_op_of_the_database_differs():
-    stats = sweep(samples=10)
+    stats = sweep(samples=2)
     assert differing(stats) == []
-    assert stats["replayed_calls"] > 25_000
+    assert stats["replayed_calls"] > 6_000
 
 
 @pytest.mark.slow
@@ -42,6 +42,7 @@ def test_no_op_of_the_database_differs():
 @pytest.mark.parametrize(
     ("options", "least"),
     [
+        ({"samples": 20}, 40_000),
         ({"dtype": torch.bfloat16, "samples": 20}, 25_000),
         ({"dtype": torch.float64, "samples": 20}, 40_000),
         ({"dtype": torch.complex64, "samples": 10}, 5_000),
@@ -49,7 +50,7 @@ def test_no_op_of_the_database_differs():
         ({"autocast": True, "samples": 6}, 20_000),
         ({"in_place": True, "samples": 6}, 5_000),
     ],
-    ids=["bfloat16", "float64", "complex64", "channels_last", "autocast", "in place"],
+    ids=["float32", "bfloat16", "float64", "complex64", "channels_last", "autocast", "in place"],
 )
 def test_no_op_of_the_database_differs_in_other_forms(options, least):
     stats = sweep(**options)

@@ -28,6 +28,10 @@ needs_cuda = pytest.mark.skipif(LIBRARY is None, reason="this torch has no CUDA,
 CPP = ROOT / "build" / "cpp" / "cpp_programs"
 
 
+def slow(name):
+    return pytest.param(name, marks=pytest.mark.slow)
+
+
 def program(name, *options):
     return "--", sys.executable, PROGRAMS / f"{name}.py", *options
 
@@ -79,7 +83,7 @@ def test_cpp_program_runs_emulated_and_dry(name, tmp_path):
 
 
 @needs_cuda
-@pytest.mark.parametrize("name", ["gpt", "packed_lstm"])
+@pytest.mark.parametrize("name", ["gpt", slow("packed_lstm")])
 @only_stable
 def test_allocator_gives_out_and_reserves_the_same_bytes_dry_and_real(name, tmp_path):
     stats = {way: tmp_path / f"{way}.json" for way in ("real", "dry")}
@@ -111,7 +115,7 @@ def test_card_is_recorded_the_same_dry_and_real(tmp_path):
     assert found["need_bytes"][0] == found["need_bytes"][1]
 
 
-@pytest.mark.parametrize("name", ["gpt", "unet", "packed_lstm"])
+@pytest.mark.parametrize("name", ["gpt", slow("unet"), slow("packed_lstm")])
 @only_stable
 def test_dry_trace_of_the_cpu_is_that_of_the_real_run(name, tmp_path):
     trace(tmp_path / "real.trace", "--class", "step", "--smallest", 1, *program(name))

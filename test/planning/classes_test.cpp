@@ -46,7 +46,7 @@ trace::Trace eight_weights() {
 
 TEST(Boundary, IsKeptByAllClassesOfRandomTraces) {
   const Machine machine = slow_machine();
-  constexpr unsigned kTraces = random_cases(300, 40);
+  constexpr unsigned kTraces = random_cases(300, 15);
   unsigned with_entries = 0;
   for (unsigned seed = 1; seed <= kTraces; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));

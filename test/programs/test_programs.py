@@ -24,8 +24,8 @@ MANY_OPS = {
 
 
 def parameter(case):
-    slow = case.kind == "fuzz-half" or (case.kind == "fuzz" and case.program in MANY_OPS)
-    slow |= case.binding == "rebinding" and (case.seed or 0) > 1
+    quick = ["unlimited", "quarter" if case.binding == "stable" else "half"]
+    slow = case.kind not in quick and (case.kind != "fuzz" or case.seed > 1 or case.program in MANY_OPS)
     return pytest.param(str(case), marks=[pytest.mark.slow] if slow else [])
 
 
