@@ -10,7 +10,7 @@ PYTEST = .venv/bin/python -m pytest -q -n $(CMAKE_BUILD_PARALLEL_LEVEL) --maxpro
 build:
 	PYTHON=$(PYTHON) tools/prepare.sh
 	cmake --preset $(PRESET)
-	cmake --build --preset $(PRESET)
+	cmake --build --preset $(PRESET) --target product
 	cmake --install build/$(PRESET)
 
 demo: build
@@ -18,12 +18,14 @@ demo: build
 	.venv/bin/python examples/demo.py
 
 test: build
+	cmake --build --preset $(PRESET)
 	ctest --preset $(PRESET)
 	$(PYTEST)
 
 # With the tests marked or labelled slow, the contract under the rebinding binding too, the benchmarks compiled, with a second
 # version of torch, and the static analyzer.
 test-full: build
+	cmake --build --preset $(PRESET)
 	cmake --build --preset $(PRESET) --target bench_modules
 	ctest --preset $(PRESET)-full
 	$(PYTEST) -m ""
