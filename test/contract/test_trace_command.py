@@ -39,6 +39,27 @@ def test_trace_is_planned_validated_and_explained(traced):
     assert "\npeak: " in run_command("report", "step.trace", "step.plan", "-o", "step.svg", cwd=folder).stdout
 
 
+def test_ops_that_can_run_again_are_marked(traced):
+    folder, _ = traced
+    marks = {}
+    for line in (folder / "step.trace").read_text().splitlines():
+        if line.startswith("op "):
+            marks.setdefault(line.split()[1], set()).add(
+                next((w for w in line.split() if w in ("pure", "scratch")), "")
+            )
+    assert marks["aten::addmm"] == marks["aten::tanh"] == marks["aten::tanh_backward"] == {"pure"}
+    assert marks["aten::addcdiv_"] == {"pure"}
+    assert marks["aten::randn.generator"] == {""}
+
+
+def test_recorded_trace_is_planned_with_replays(traced):
+    folder, _ = traced
+    planned = ("step.trace", "--budget", "40%", "--machine", "h200-141g", "--planner", "hybrid", "-o", "hybrid.plan")
+    assert run_command("plan", *planned, cwd=folder).returncode == 0
+    assert "\nreplay " in (folder / "hybrid.plan").read_text()
+    assert ": valid: " in run_command("validate", "step.trace", "hybrid.plan", cwd=folder).stdout
+
+
 def test_two_runs_record_the_same_but_for_times(traced, tmp_path):
     folder, _ = traced
     done = run_command("trace", "-o", tmp_path / "again.trace", "--", sys.executable, "program.py", cwd=folder)

@@ -18,6 +18,13 @@ namespace tensorpager::base {
 /// The precision of an op's arithmetic; a machine has a speed for each.
 enum class Precision : std::uint8_t { kFloat32, kBfloat16, kFloat16, kFloat64 };
 
+/// Whether an op gives the same results if it runs again with the arguments that it had.
+enum class Purity : std::uint8_t {
+  kNever,    // or nobody knows
+  kPure,     // it does; what it writes are storages that were made in the window
+  kScratch,  // it does, on clones of the storages that it writes: batch norm and its running statistics
+};
+
 /// The maker of blocks that are born outside any op.
 inline constexpr std::string_view kOutside = "outside";
 
@@ -29,6 +36,7 @@ struct OpFacts {
   std::uint64_t flops = 0;  // 0 if no formula is known
   Bytes moved = {};         // bytes of its tensor arguments, twice if updated in place; its results are not included
   Precision precision = Precision::kFloat32;
+  Purity purity = Purity::kNever;
   std::chrono::nanoseconds before{0};  // time of its thread since the thread's last op ended, without paging
 };
 

@@ -9,6 +9,7 @@
 #include "tensorpager/base/errors.h"
 #include "tensorpager/intercept/device_storages.h"
 #include "tensorpager/intercept/kernel_runner.h"
+#include "tensorpager/intercept/purity_of.h"
 #include "tensorpager/intercept/tensors.h"
 #include "tensorpager/pager/pin_set.h"
 #include "tensorpager/pager/shortage.h"
@@ -30,6 +31,7 @@ struct Target {
   DeviceStorages* device = nullptr;     // an accelerator's, if they are recorded instead of the host's
   Calls calls = Calls::kPassThrough;
   KernelRunner runner = nullptr;  // of kHandedOn
+  PurityOf purity_of = nullptr;   // for recorded ops; null if nobody knows
 
   /// The sink of recorded ops; null if nothing is recorded.
   base::EventSink* sink() const { return device != nullptr ? device->sink() : pager->sink(); }

@@ -68,6 +68,8 @@ std::array<std::mutex*, 2> locks_over_forks() { return {&foreign_lock(), &collec
 
 void record_device(DeviceStorages* storages) { g_target.device = storages; }
 
+void know_purity_by(PurityOf purity_of) { g_target.purity_of = purity_of; }
+
 void see_calls(KernelRunner runner) {
   g_target.runner = runner;
   g_target.calls = runner == nullptr ? Calls::kSeen : Calls::kHandedOn;

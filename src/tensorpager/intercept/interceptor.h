@@ -11,6 +11,7 @@
 #include "tensorpager/base/config.h"
 #include "tensorpager/intercept/device_storages.h"
 #include "tensorpager/intercept/kernel_runner.h"
+#include "tensorpager/intercept/purity_of.h"
 #include "tensorpager/pager/pager.h"
 
 namespace c10 {
@@ -32,6 +33,9 @@ pager::Block* find_block(c10::StorageImpl& storage);
 
 /// From now on records these, and not the host's blocks. They must live for ever.
 void record_device(DeviceStorages* storages);
+
+/// Recorded ops say by it whether they can be run again.
+void know_purity_by(PurityOf purity_of);
 
 /// From now on calls are seen; `runner` calls their kernels, unless it is null.
 void see_calls(KernelRunner runner);

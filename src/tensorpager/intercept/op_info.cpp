@@ -81,6 +81,7 @@ std::unique_ptr<const OpInfo> make_info(const c10::OperatorHandle& op) {
   auto made = std::make_unique<OpInfo>();
   OpInfo& info = *made;
   info.schema = &schema;
+  info.op = op;
   info.name = toString(op.operator_name());
   info.name_hash = base::name_hash(info.name);
   info.arguments = static_cast<std::uint32_t>(schema.arguments().size());

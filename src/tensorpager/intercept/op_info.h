@@ -5,6 +5,7 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,7 +21,8 @@ struct OpInfo {
     pager::Access access;
   };
   const c10::FunctionSchema* schema = nullptr;
-  std::string name;  // aten::add.Tensor
+  std::optional<c10::OperatorHandle> op;  // always there; a handle has no default
+  std::string name;                       // aten::add.Tensor
   std::uint64_t name_hash = 0;
   std::vector<Argument> tensor_arguments;
   std::uint32_t arguments = 0;

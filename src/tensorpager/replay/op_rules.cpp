@@ -179,7 +179,7 @@ bool OpRule::allows(c10::ArrayRef<c10::IValue> call) const {
     case Purity::kScratch:
       return true;
     case Purity::kNoDraw:
-      return dropout != kNone && call[dropout].isDouble() && call[dropout].toDouble() == 0;
+      return dropout < call.size() && call[dropout].isDouble() && call[dropout].toDouble() == 0;
     case Purity::kNever:
       break;
   }
@@ -189,6 +189,12 @@ bool OpRule::allows(c10::ArrayRef<c10::IValue> call) const {
 const OpRule& op_rule(const c10::OperatorHandle& op) {
   const OpRule* known = g_table.find(&op.schema());
   return known != nullptr ? *known : insert(op);
+}
+
+base::Purity purity_of(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> call) {
+  const OpRule& rule = op_rule(op);
+  if (!rule.allows(call)) return base::Purity::kNever;
+  return rule.purity == Purity::kScratch ? base::Purity::kScratch : base::Purity::kPure;
 }
 
 void for_each_rule(const std::function<void(const OpRule&)>& visit) { g_table.for_each(visit); }

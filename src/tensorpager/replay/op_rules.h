@@ -14,6 +14,8 @@
 #include <string_view>
 #include <vector>
 
+#include "tensorpager/base/event_sink.h"
+
 namespace tensorpager::replay {
 
 enum class Purity : std::uint8_t {
@@ -52,6 +54,10 @@ struct OpRule {
 
 /// Found without a lock after the first call of an op. Lives for ever.
 const OpRule& op_rule(const c10::OperatorHandle& op);
+
+/// What a trace says of this call, by the op's rule. `call`: its arguments; empty if they are not at hand, and then a
+/// call is pure only if it would be with any.
+base::Purity purity_of(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> call);
 
 /// Calls `visit` for each op met so far.
 void for_each_rule(const std::function<void(const OpRule&)>& visit);

@@ -24,6 +24,7 @@
 #include "tensorpager/memory/torch_allocator.h"
 #include "tensorpager/memory/torch_storages.h"
 #include "tensorpager/pager/lru_policy.h"
+#include "tensorpager/replay/op_rules.h"
 #include "tensorpager/replay/verifier.h"
 #include "tensorpager/session/dry_run.h"
 #include "tensorpager/session/system_calls.h"
@@ -187,6 +188,7 @@ void Session::enable(const base::Config& config) {
   parts_->allocator.set_smallest_block(config.trace_smallest);
   parts_->allocator.install();
   if (verifies_replay_) replay::start_verifying(parts_->space);
+  intercept::know_purity_by(&replay::purity_of);
   intercept::see_calls(verifies_replay_ ? &replay::run_verified : nullptr);
   if (config.dry) dry::install({});
   g_is_dry = config.dry;

@@ -20,13 +20,7 @@ enum class StorageId : std::uint32_t {};
 constexpr std::uint32_t index(StorageId id) { return static_cast<std::uint32_t>(id); }
 
 using base::Precision;
-
-/// Whether an op gives the same results if it runs again with the arguments that it had.
-enum class Purity : std::uint8_t {
-  kNever,    // or nobody knows
-  kPure,     // it does; what it writes are storages that were made in the window
-  kScratch,  // it does, on clones of the storages that it writes: batch norm and its running statistics
-};
+using base::Purity;
 
 struct Storage {
   base::Bytes bytes = {};                      // as requested, before rounding to the granule

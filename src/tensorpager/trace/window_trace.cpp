@@ -121,6 +121,7 @@ class Writer {
           .flops = seen.facts.flops,
           .moved = seen.facts.moved,
           .precision = seen.facts.precision,
+          .purity = seen.facts.purity,
           .random = seen.facts.random,
           .list = seen.facts.list,
           .backward = seen.facts.backward,
