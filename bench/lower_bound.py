@@ -1,32 +1,75 @@
-"""A lower bound on the time of a window, as a linear program: any share of any storage may be below between two uses.
+"""A lower bound on the time of a window, as a linear program: any share of any storage may be below, or dropped and rebuilt, between two uses.
 
-Independent of the planners and of their own bound. Variables: the start of each op, and of each stretch between two uses
-of a storage the share that is below. Bytes are charged until their page-out is done, and from their page-in's begin;
-transfers have no latency. Op order is fixed, nothing is recomputed, and nothing needs an offset.
+.venv/bin/python bench/lower_bound.py [--no-replays] [--planner NAME] --machine NAME [--budget PERCENT]... TRACE...
+
+Prints for each trace and budget the bound's overhead, that of a plan (pages without replays, else hybrid) and their
+difference in points. Plans have all of the links and no reserve, as the bound has.
+
+Independent of the planners and of their own bound. Variables: the start of each op, and for each stretch between two uses
+of a storage the share that is below and the share that is dropped. Bytes are charged until their page-out is done, and
+from their page-in's begin; transfers have no latency. What is dropped is charged again only when it is needed, and what
+rebuilding it takes is the ops that had written it: their arguments cost nothing, and an op that writes several storages
+is divided among them. Op order is fixed, and nothing needs an offset.
 """
 
-from dataclasses import dataclass
+import argparse
+import json
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
 
 import highspy
 
+COMMAND = Path(sys.executable).with_name("tensorpager")
 MIN_PAGED = 16 * 1024
-# The machine of the program: of test_lower_bound.py's machine file too.
-ARITHMETIC = 4.2e13
-MEMORY = 921.6e9
-LAUNCH = 3e-6
-LINK = 24e9
+
+
+@dataclass
+class Machine:
+    """The rates of a machine file: bytes and operations per second, and seconds for the launch of an op."""
+
+    memory: float = 0.0
+    launch: float = 0.0
+    arithmetic: dict = field(default_factory=dict)  # by precision
+    out: float = 0.0
+    back: float = 0.0
+
+    @staticmethod
+    def parse(text: str) -> "Machine":
+        machine = Machine()
+        for line in text.splitlines():
+            kind, *words = line.split()
+            fields = {key: float(value) for key, _, value in (word.partition("=") for word in words) if value}
+            if kind == "ops":
+                machine.memory, machine.launch = fields["bytes_per_second"], fields["launch_ns"] / 1e9
+                machine.arithmetic = fields
+            elif kind == "link" and words[0] == "out":
+                machine.out = max(machine.out, fields["bytes_per_second"])
+            elif kind == "link":
+                machine.back = max(machine.back, fields["bytes_per_second"])
+        return machine
+
+    def seconds(self, flops: int, moved: int, precision: str) -> float:
+        if not (flops or moved):
+            return 0.0
+        return self.launch + max(flops / self.arithmetic[precision] if flops else 0.0, moved / self.memory)
 
 
 @dataclass
 class Stretch:
+    """Between two uses of a storage; one over the window's end is two."""
+
+    storage: int
     size: int
     last_write: int  # op; -1: below from the beginning
     after: int  # idle from the op after this one
     before: int  # idle until the op before this one
     returns: int  # op that needs it; the number of ops: not in this window
+    rebuilding: float | None = None  # seconds; None: it cannot be rebuilt
 
 
-def parse(text: str) -> tuple[int, list[dict], list[dict]]:
+def parse(text: str, machine: Machine) -> tuple[int, list[dict], list[dict]]:
     granule, storages, ops = 4096, [], []
     for line in text.splitlines()[1:]:
         kind, *words = line.split()
@@ -41,13 +84,14 @@ def parse(text: str) -> tuple[int, list[dict], list[dict]]:
             storages.append({"bytes": int(fields["bytes"]), "entry": "entry" in words})
         elif kind == "op":
             flops, moved = int(fields.get("flops", 0)), int(fields.get("moved", 0))
-            seconds = LAUNCH + max(flops / ARITHMETIC, moved / MEMORY) if flops or moved else 0.0
-            ops.append({**ids, "temporary": int(fields.get("temporary", 0)), "seconds": seconds})
+            seconds = machine.seconds(flops, moved, fields.get("precision", "float32"))
+            purity = {"pure": "pure" in words, "scratch": "scratch" in words}
+            ops.append({**ids, **purity, "temporary": int(fields.get("temporary", 0)), "seconds": seconds})
     return granule, storages, ops
 
 
 def stretches(number: int, size: int, entry: bool, ops: list[dict]) -> list[Stretch]:
-    """Idle stretches of one storage, by op index; one over the window's end is two."""
+    """Idle stretches of one storage, by op index."""
     count = len(ops)
     found = []
     use, write, alive = (-1, -1, True) if entry else (None, None, False)
@@ -58,21 +102,77 @@ def stretches(number: int, size: int, entry: bool, ops: list[dict]) -> list[Stre
             use = None
         if written or number in op["reads"]:
             if use is not None and i > use + 1:
-                found.append(Stretch(size, write, use, i, i))
+                found.append(Stretch(number, size, write, use, i, i))
             use = i
             write = i if written else write
         if number in op["deaths"]:
             if i > use:
-                found.append(Stretch(size, write, use, i + 1, count))
+                found.append(Stretch(number, size, write, use, i + 1, count))
             alive = False
     if alive and use is not None and use < count - 1:
-        found.append(Stretch(size, write, use, count, count))
+        found.append(Stretch(number, size, write, use, count, count))
     return found
 
 
-def lower_bound(text: str, budget: int, grid: int) -> float:
+class Rebuilding:
+    """Until which op each version of a storage can be had, and what its ops take."""
+
+    def __init__(self, storages: list[dict], ops: list[dict], sizes: list[int]):
+        self.storages, self.ops, self.sizes = storages, ops, sizes
+        self.writers = [[] for _ in storages]
+        self.deaths = [len(ops)] * len(storages)
+        self.versions = []  # by op: the version of each argument that it finds
+        self.until = {}  # by storage and version: the last op before which it can be rebuilt; absent if never
+        for i, op in enumerate(ops):
+            self.versions.append({id: len(self.writers[id]) for id in {*op["reads"], *op["writes"]}})
+            for id in {*op["writes"], *op["births"]}:
+                self.writers[id].append(i)
+            for id in op["deaths"]:
+                self.deaths[id] = i
+        for i, op in enumerate(ops):
+            for id in {*op["writes"], *op["births"]}:
+                until = self._rebuildable_until(i, id)
+                if until is not None:
+                    self.until[id, self.writers[id].index(i) + 1] = until
+
+    def seconds(self, stretch: Stretch) -> float | None:
+        """What the replays of a dropped storage take at least; None if it cannot be rebuilt."""
+        writers = [op for op in self.writers[stretch.storage] if op <= stretch.after]
+        if not writers or self.until.get((stretch.storage, len(writers)), -1) < stretch.returns:
+            return None
+        return sum(self._share(op) for op in writers)
+
+    def _share(self, op: int) -> float:
+        made = sum(1 for id in {*self.ops[op]["births"], *self.ops[op]["writes"]} if self.sizes[id] >= MIN_PAGED)
+        return self.ops[op]["seconds"] / max(1, made)
+
+    def _is_cloned(self, op: dict, id: int) -> bool:
+        return op["scratch"] and self.storages[id]["entry"] and id in op["writes"]
+
+    def _there_until(self, id: int, version: int) -> int:
+        later = self.writers[id][version] if version < len(self.writers[id]) else len(self.ops)
+        return later if self.storages[id]["entry"] else min(later, self.deaths[id])
+
+    def _rebuildable_until(self, i: int, id: int) -> int | None:
+        op, version = self.ops[i], self.writers[id].index(i) + 1
+        if self.storages[id]["entry"] or not (op["pure"] or op["scratch"]):
+            return None
+        if any(other != id and not self._is_cloned(op, other) for other in op["writes"]):
+            return None
+        until = self.until.get((id, version - 1)) if version > 1 else len(self.ops)
+        if until is None:
+            return None
+        for read in op["reads"]:
+            if read == id or self._is_cloned(op, read):
+                continue
+            found = self.versions[i][read]
+            until = min(until, max(self._there_until(read, found), self.until.get((read, found), -1)))
+        return until
+
+
+def lower_bound(text: str, machine: Machine, budget: int, grid: int, replays: bool = False) -> float:
     """Seconds. Statements are made between any two of `grid` ops: fewer of them are weaker, not wrong."""
-    granule, storages, ops = parse(text)
+    granule, storages, ops = parse(text, machine)
     count = len(ops)
     sizes = [-(-storage["bytes"] // granule) * granule for storage in storages]
     live, idle = [], []
@@ -90,6 +190,10 @@ def lower_bound(text: str, budget: int, grid: int) -> float:
     for number, size in enumerate(sizes):
         if size >= MIN_PAGED:
             idle += stretches(number, size, storages[number]["entry"], ops)
+    if replays:
+        rebuilding = Rebuilding(storages, ops, sizes)
+        for stretch in idle:
+            stretch.rebuilding = rebuilding.seconds(stretch)
     room = budget - most_small
     over = [k for k in range(count) if live[k] > room]
     if not over:
@@ -98,39 +202,97 @@ def lower_bound(text: str, budget: int, grid: int) -> float:
     program = highspy.Highs()
     program.setOptionValue("output_flag", False)
     infinite = highspy.kHighsInf
-    # In ms and MB, so that all is of one magnitude. Variables: shares below, then starts of ops and the end.
+    # In ms and MB, so that all is of one magnitude. Variables: shares below, shares dropped, then starts and the end.
     for _ in idle:
         program.addVar(0, 1)
+    for stretch in idle:
+        program.addVar(0, 0 if stretch.rebuilding is None else 1)
     for _ in range(count + 1):
         program.addVar(0, infinite)
-    start = [len(idle) + k for k in range(count + 1)]
+    start = [2 * len(idle) + k for k in range(count + 1)]
+    dropped = len(idle)  # the first of these
     program.changeColCost(start[count], 1.0)
 
     def at_least(columns, values, least):
         program.addRow(least, infinite, len(columns), columns, values)
 
+    for i, stretch in enumerate(idle):
+        if stretch.rebuilding is not None:
+            at_least([i, dropped + i], [-1, -1], -1)
     for k, op in enumerate(ops):
         at_least([start[k + 1], start[k]], [1, -1], op["seconds"] * 1e3)
+    computed = [0.0]  # ms before each op
+    for op in ops:
+        computed.append(computed[-1] + op["seconds"] * 1e3)
+
+    def takes_its_replays(r, k):
+        """Between these ops are all replays of what is dropped and needed again between them."""
+        inside = [i for i, s in enumerate(idle) if s.rebuilding is not None and s.after >= r and s.returns <= k]
+        if inside:
+            columns = [start[k], start[r], *(dropped + i for i in inside)]
+            at_least(columns, [1, -1, *(-idle[i].rebuilding * 1e3 for i in inside)], computed[k] - computed[r])
+
+    takes_its_replays(0, count)
     for k in over:
         covering = [i for i, s in enumerate(idle) if s.after < k < s.before]
-        at_least(covering, [idle[i].size / 1e6 for i in covering], (live[k] - room) / 1e6)
-    per_byte = 1e3 / LINK
+        both = [*covering, *(dropped + i for i in covering)]
+        at_least(both, [idle[i].size / 1e6 for i in covering] * 2, (live[k] - room) / 1e6)
     chosen = sorted({over[i * len(over) // grid] for i in range(grid)})
     others = sorted({i * count // grid for i in range(grid)} | set(chosen))
     for k in chosen:
         covering = [i for i, s in enumerate(idle) if s.after < k < s.before]
-        below = (live[k] - room) * per_byte
+        out, back = 1e3 / machine.out, 1e3 / machine.back
+        gone = [dropped + i for i in covering if idle[i].rebuilding is not None]
+        gone_sizes = [idle[i].size for i in covering if idle[i].rebuilding is not None]
         # What of these bytes was not written before op r, leaves after it; what need not come after op d, comes before.
         for r in (r for r in others if r < k):
             early = [i for i in covering if idle[i].last_write < r]
-            columns = [start[k], start[r], *early]
-            least = below + ops[r]["seconds"] * 1e3
-            at_least(columns, [1, -1, *(idle[i].size * per_byte for i in early)], least)
+            columns = [start[k], start[r], *early, *gone]
+            least = (live[k] - room) * out + ops[r]["seconds"] * 1e3
+            at_least(
+                columns, [1, -1, *(idle[i].size * out for i in early), *(size * out for size in gone_sizes)], least
+            )
+            takes_its_replays(r, k)
         for d in (d for d in others if d > k):
             late = [i for i in covering if idle[i].returns > d]
-            columns = [start[d], start[k], *late]
-            least = below + ops[k]["seconds"] * 1e3
-            at_least(columns, [1, -1, *(idle[i].size * per_byte for i in late)], least)
+            columns = [start[d], start[k], *late, *gone]
+            least = (live[k] - room) * back + ops[k]["seconds"] * 1e3
+            at_least(
+                columns, [1, -1, *(idle[i].size * back for i in late), *(size * back for size in gone_sizes)], least
+            )
+            takes_its_replays(k, d)
     program.run()
     assert program.getModelStatus() == highspy.HighsModelStatus.kOptimal
     return program.getInfo().objective_function_value / 1e3
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("traces", nargs="+", type=Path)
+    parser.add_argument("--machine", required=True)
+    parser.add_argument("--budget", type=int, action="append", metavar="PERCENT", help="of the need; may be repeated")
+    parser.add_argument("--planner")
+    parser.add_argument("--no-replays", action="store_true")
+    parser.add_argument("--grid", type=int, default=48, help="ops between which statements are made")
+    options = parser.parse_args()
+    described = subprocess.run([COMMAND, "machine", options.machine], capture_output=True, text=True, check=True).stdout
+    machine = Machine.parse(described)
+    planner = options.planner or ("pages" if options.no_replays else "hybrid")
+    print(f"| trace | machine | budget | bound | {planner} | points |\n|---|---|---|---|---|---|")
+    for trace in options.traces:
+        for percent in options.budget or [75, 50, 33, 25]:
+            command = [COMMAND, "simulate", trace, "--budget", f"{percent}%", "--machine", options.machine, "--json"]
+            command += ["--planner", planner, "--reserve", "0", "--link-share", "100"]
+            figures = json.loads(subprocess.run(command, capture_output=True, text=True).stdout)
+            if not figures["fits"]:
+                print(f"| {trace.stem} | {options.machine} | {percent} % | below the floor | | |", flush=True)
+                continue
+            compute = figures["step_seconds"] / (1 + figures["overhead"])
+            budget = figures["need_bytes"] * percent // 100
+            bound = lower_bound(trace.read_text(), machine, budget, options.grid, not options.no_replays) / compute - 1
+            found = [f"{100 * value:.2f}" for value in (bound, figures["overhead"], figures["overhead"] - bound)]
+            print(f"| {trace.stem} | {options.machine} | {percent} % | {' | '.join(found)} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
