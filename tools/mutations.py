@@ -405,4 +405,11 @@ MUTATIONS = [
         "    if (!found) return;",
         "planning",
     ),
+    Mutation(
+        "choices-are-judged-with-all-of-the-budget",
+        "planning/drop_search.cpp",
+        "constexpr double kWithout[] = {0.005, 0.015};",
+        "constexpr double kWithout[] = {0, 0};",
+        "planning",
+    ),
 ]

@@ -182,6 +182,20 @@ TEST(Annealing, IsQuickerOnTheWhole) {
   EXPECT_LT(step(500'000), step(0));
 }
 
+// What is dropped to fit into the budget by bytes alone has no place in it: only replays alone, which drop more, had
+// one.
+TEST(Choices, LeaveRoomForGapsBetweenBlocks) {
+  const trace::Trace trace = trace::read_trace_file(TENSORPAGER_TEST_DATA "/gpt2.trace");
+  const Machine machine = named_machine("h200-141g");
+  const base::Bytes budget(Liveness(trace).need().count() / 2);
+  const auto step = [&](const char* planner) {
+    const Options options{.link_share = 1, .reserve = 0, .techniques = {.annealing = 500'000}};
+    const Problem problem{.trace = trace, .machine = machine, .budget = budget, .options = options};
+    return make_planner(planner)->plan(problem)->predicted.step;
+  };
+  EXPECT_LT(step("hybrid"), step("recompute") * 99 / 100);
+}
+
 TEST(LooksEach, IsEffortThatGrowsWithThePlan) {
   const trace::Trace trace = layered_trace(200);
   const Machine machine = named_machine("m40-12g");

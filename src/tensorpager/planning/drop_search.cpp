@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <utility>
 
 #include "tensorpager/plan/rewriting.h"
@@ -10,7 +11,9 @@
 namespace tensorpager::planning {
 namespace {
 
-constexpr std::size_t kKept = 6;
+constexpr std::size_t kKept = 4;
+/// Parts of the budget that choices are judged without, one after the other.
+constexpr double kWithout[] = {0.005, 0.015};
 /// A choice of more replays for each op of the window than this is worth nothing.
 constexpr std::size_t kMostReplaysAnOp = 4;
 constexpr std::size_t kRatioSteps = 16;
@@ -19,8 +22,10 @@ constexpr double kLeft[] = {0, 0.12, 0.25, 0.4, 0.6, 0.8};
 /// How much it counts against a storage that others are rebuilt near it.
 constexpr double kWeights[] = {0, 2, 20};
 constexpr std::size_t kMostJudgements = 1500;
+/// So many changes are tried for each judgement: most are slower by their replays alone.
+constexpr std::size_t kTriesAJudgement = 4;
 /// A choice that is slower by this part is taken once in e times at the beginning, and never at the end.
-constexpr double kFirstHeat = 0.002;
+constexpr double kFirstHeat = 0.0007;
 
 double seconds(Nanoseconds time) { return std::chrono::duration<double>(time).count(); }
 
@@ -33,6 +38,8 @@ DropSearch::DropSearch(const Groundwork& groundwork, Means means)
       means_(means),
       recomputation_(groundwork.problem.trace, groundwork.liveness, groundwork.op_times) {
   const auto& gaps = recomputation_.droppable();
+  unnamed_ = groundwork.problem.trace;
+  for (trace::Op& op : unnamed_.ops) op.name.clear();
   by_ratio_.resize(gaps.size());
   for (std::uint32_t i = 0; i < gaps.size(); ++i) by_ratio_[i] = i;
   std::ranges::stable_sort(by_ratio_, {},
@@ -40,31 +47,51 @@ DropSearch::DropSearch(const Groundwork& groundwork, Means means)
 }
 
 std::vector<DropSearch::Choice> DropSearch::run() {
-  offer(judge(std::vector<bool>(by_ratio_.size())));
-  if (!by_ratio_.empty()) {
-    drop_by_ratio();
-    shave_peaks();
-    anneal();
+  std::vector<Choice> found;
+  for (const double without : kWithout) {
+    const double budget = static_cast<double>(groundwork_.problem.budget.count()) * (1 - without);
+    const base::Bytes within(static_cast<std::uint64_t>(budget));
+    search_within(std::max(within, groundwork_.liveness.floor()), found.empty() ? nullptr : &found.front());
+    std::ranges::move(best_, std::back_inserter(found));
   }
-  return std::move(best_);
+  std::ranges::stable_sort(found, {}, &Choice::step);
+  return found;
 }
 
-DropSearch::Choice DropSearch::judge(std::vector<bool> dropped) {
+void DropSearch::search_within(base::Bytes budget, const Choice* begin_with) {
+  budget_ = budget;
+  best_.clear();
+  offer(judge(std::vector<bool>(by_ratio_.size())));
+  if (by_ratio_.empty()) return;
+  if (begin_with != nullptr) {
+    offer(judge(begin_with->dropped));
+  } else {
+    drop_by_ratio();
+    shave_peaks();
+  }
+  const std::size_t work = groundwork_.problem.options.techniques.annealing;
+  anneal(std::min(work / groundwork_.liveness.ops(), kMostJudgements) / std::size(kWithout));
+}
+
+DropSearch::Choice DropSearch::judge(std::vector<bool> dropped, Nanoseconds most) {
   Choice choice{.dropped = std::move(dropped), .replays = {}, .step = Nanoseconds::max()};
   auto replays = recomputation_.replays(choice.dropped, kMostReplaysAnOp * groundwork_.liveness.ops());
   if (!replays) return choice;
   choice.replays = std::move(*replays);
-  choice.step = step_of(plan::rewrite(groundwork_.problem.trace, choice.replays).value().trace);
+  Nanoseconds computed = groundwork_.starts.back();
+  for (const Replay& replay : choice.replays) computed += groundwork_.op_times[replay.op];
+  if (2 * computed > most) return choice;
+  ++judged_;
+  choice.step = step_of(plan::rewrite(unnamed_, choice.replays).value().trace);
   return choice;
 }
 
 Nanoseconds DropSearch::step_of(const trace::Trace& rewritten) const {
   const Problem& problem = groundwork_.problem;
-  const Problem with_replays{rewritten, problem.machine, problem.budget, problem.options};
+  const Problem with_replays{rewritten, problem.machine, budget_, problem.options};
   const Groundwork inner(with_replays);
   if (inner.is_below_floor()) return Nanoseconds::max();
-  if (means_ == Means::kReplays)
-    return inner.liveness.need() > problem.budget ? Nanoseconds::max() : 2 * inner.starts.back();
+  if (means_ == Means::kReplays) return inner.liveness.need() > budget_ ? Nanoseconds::max() : 2 * inner.starts.back();
   const Attempt attempt(inner, nullptr, {.overhead = 0, .both_ways = costs_of(problem.machine).both_ways});
   return attempt.step_by_bytes(attempt.schedule(inner.space()));
 }
@@ -87,7 +114,7 @@ void DropSearch::drop_by_ratio() {
 }
 
 void DropSearch::shave_peaks() {
-  const std::uint64_t space = (groundwork_.problem.budget - groundwork_.reserve).count();
+  const std::uint64_t space = (budget_ - groundwork_.reserve).count();
   const std::uint64_t need = groundwork_.liveness.need().count();
   if (need <= space) return;
   for (const double left : kLeft) {
@@ -150,18 +177,18 @@ std::vector<std::int64_t> DropSearch::live_without(const std::vector<bool>& drop
   return live;
 }
 
-void DropSearch::anneal() {
-  const std::size_t work = groundwork_.problem.options.techniques.annealing;
-  const std::size_t judgements = std::min(work / groundwork_.liveness.ops(), kMostJudgements);
+void DropSearch::anneal(std::size_t judgements) {
   if (best_.empty() || best_.front().step <= 2 * groundwork_.starts.back()) return;
   Choice at = best_.front();
-  for (std::size_t i = 0; i < judgements; ++i) {
-    Choice next = judge(changed(at.dropped));
-    if (next.step == Nanoseconds::max()) continue;
-    const double heat = kFirstHeat * (1 - static_cast<double>(i) / static_cast<double>(judgements));
-    const double worse = seconds(next.step - at.step) / seconds(at.step);
+  const std::size_t before = judged_;
+  for (std::size_t tries = kTriesAJudgement * judgements; tries > 0 && judged_ < before + judgements; --tries) {
+    const double done = static_cast<double>(judged_ - before) / static_cast<double>(judgements);
+    // Drawn before the choice is judged, so that it need not be judged if it is slower than that.
     const double chance = std::uniform_real_distribution<double>(0, 1)(random_);
-    if (worse > 0 && chance >= std::exp(-worse / heat)) continue;
+    const double worse = -kFirstHeat * (1 - done) * std::log(1 - chance);
+    const Nanoseconds most(static_cast<std::int64_t>(static_cast<double>(at.step.count()) * (1 + worse)));
+    Choice next = judge(changed(at.dropped), most);
+    if (next.step > most) continue;
     offer(next);
     at = std::move(next);
   }

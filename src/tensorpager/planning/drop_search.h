@@ -1,5 +1,6 @@
 // Which storages to drop and rebuild: a search over the gaps of recomputation.h. A choice is judged by what its window
-// takes when all else is decided by bytes: nothing has an offset yet, and no boundary table counts.
+// takes when all else is decided by bytes: nothing has an offset yet, and no boundary table counts. So it is judged
+// with a little less than the budget, and then with still less: offsets leave gaps.
 //
 // First come choices that drop what costs least for each byte, and choices that take away the highest peaks. The best
 // of them is annealed: changed at random, a few storages at a time. A change is kept if the window becomes quicker; at
@@ -29,11 +30,14 @@ class DropSearch {
 
   DropSearch(const Groundwork& groundwork, Means means);
 
-  /// Returns the best few choices, the best first; none if no choice fits. To drop nothing is one of those judged.
+  /// Returns the best few choices for each of the budgets that are judged with, the best first; none if no choice
+  /// fits. To drop nothing is one of those judged.
   std::vector<Choice> run();
 
  private:
-  Choice judge(std::vector<bool> dropped);
+  void search_within(base::Bytes budget, const Choice* begin_with);
+  /// The step of a choice that is slower than `most` is Nanoseconds::max(), if replays alone make it so.
+  Choice judge(std::vector<bool> dropped, Nanoseconds most = Nanoseconds::max());
   Nanoseconds step_of(const trace::Trace& rewritten) const;
   void offer(const Choice& choice);
   void drop_by_ratio();
@@ -43,15 +47,18 @@ class DropSearch {
   std::vector<bool> shaved(std::vector<bool> dropped, std::uint64_t target, double weight, double noise);
   /// By op: the bytes that are live, but for what is dropped there.
   std::vector<std::int64_t> live_without(const std::vector<bool>& dropped) const;
-  void anneal();
+  void anneal(std::size_t judgements);
   std::vector<bool> changed(const std::vector<bool>& dropped);
   std::size_t below(std::size_t n) { return std::uniform_int_distribution<std::size_t>(0, n - 1)(random_); }
 
   const Groundwork& groundwork_;
   Means means_;
   Recomputation recomputation_;
+  trace::Trace unnamed_;                 // the window; names would be copied for each choice
   std::vector<std::uint32_t> by_ratio_;  // gaps, the cheapest for each byte first
-  std::vector<Choice> best_;             // by step
+  base::Bytes budget_;                   // that choices are judged with
+  std::size_t judged_ = 0;               // choices
+  std::vector<Choice> best_;             // within this budget, by step
   std::mt19937 random_{1};
 };
 
