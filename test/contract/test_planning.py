@@ -100,7 +100,7 @@ def test_plan_is_validated_simulated_and_explained(tmp_path):
     assert figures["step_seconds"] == pytest.approx(int(predicted["step_ns"]) / 1e9, abs=0)
     assert figures["peak_bytes"] == int(predicted["peak"])
     explained = run_command("report", RESNET, plan, "-o", tmp_path / "step.svg")
-    assert "\npeak: " in explained.stdout and "\nmost expensive decisions, of " in explained.stdout
+    assert "\npeak: " in explained.stdout and "\nmost expensive evictions, of " in explained.stdout
     assert (tmp_path / "step.svg").read_text().endswith("</svg>\n")
 
 

@@ -1,6 +1,7 @@
 // `tensorpager report`: explains a plan.
 #include <cstdio>
 #include <memory>
+#include <vector>
 
 #include "tensorpager/base/records.h"
 #include "tensorpager/cli/command.h"
@@ -8,6 +9,8 @@
 #include "tensorpager/machine/machine_io.h"
 #include "tensorpager/plan/plan_io.h"
 #include "tensorpager/plan/rewriting.h"
+#include "tensorpager/plan/timing.h"
+#include "tensorpager/planning/recomputation.h"
 #include "tensorpager/report/report.h"
 #include "tensorpager/trace/trace_io.h"
 
@@ -21,15 +24,25 @@ struct ReportOptions {
   std::string output;
 };
 
+std::vector<report::Rebuild> rebuilds_of(const trace::Trace& program, const machine::Machine& machine) {
+  const plan::Liveness liveness(program);
+  const planning::Recomputation recomputation(program, liveness, plan::op_times(program, machine));
+  std::vector<report::Rebuild> found;
+  for (const planning::Droppable& one : recomputation.droppable())
+    found.push_back({one.storage, one.from, one.to, one.cost});
+  return found;
+}
+
 void report_plan(const ReportOptions& options) {
   const trace::Trace program = trace::read_trace_file(options.trace);
   const plan::Plan plan = plan::read_plan_file(options.plan);
   const machine::Machine machine = machine::find_machine(options.machine.empty() ? plan.machine : options.machine);
   require_valid(program, plan, options.plan);
-  const trace::Trace trace = plan::rewritten(program, plan);
-  const plan::Liveness liveness(trace);
+  const plan::Rewriting window = plan::rewrite(program, plan.replays).value();
+  const plan::Liveness liveness(window.trace);
   const sim::Outcome outcome = sim::simulate(program, plan, machine);
-  const report::Subject subject{trace, plan, machine, liveness, outcome.measured, outcome.stalls};
+  const std::vector<report::Rebuild> rebuilds = rebuilds_of(program, machine);
+  const report::Subject subject{window, plan, machine, liveness, outcome.measured, outcome.stalls, rebuilds};
   if (!options.output.empty()) base::write_whole_file(options.output, report::write_svg(subject));
   std::printf("%s", report::write_text(subject).c_str());
 }
@@ -38,7 +51,8 @@ void report_plan(const ReportOptions& options) {
 
 void add_report_command(CLI::App& app, const Program&) {
   auto options = std::make_shared<ReportOptions>();
-  CLI::App* verb = app.add_subcommand("report", "Explain a plan: owners of the peak, stalls, most expensive decisions");
+  CLI::App* verb = app.add_subcommand(
+      "report", "Explain a plan: owners of the peak, stalls, most expensive evictions and rebuilds, and alternatives");
   verb->add_option("trace", options->trace, "Trace file")->required();
   verb->add_option("plan", options->plan, "Plan file")->required();
   verb->add_option("--machine", options->machine, "Machine to follow it on [the one it was made for]");

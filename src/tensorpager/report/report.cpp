@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdio>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "tensorpager/plan/timing.h"
@@ -23,6 +24,7 @@ using trace::index;
 constexpr std::size_t kShown = 10;
 /// Begins a continuation line, indented to the begin of the text above.
 const std::string kNextLine = "\n" + std::string(16, ' ');
+const std::string kNextLineOfPeak = "\n" + std::string(13, ' ');
 
 std::string milliseconds(Nanoseconds time) {
   std::array<char, 32> text{};
@@ -36,9 +38,9 @@ std::string padded(const std::string& text, std::size_t width) {
 
 class Text {
  public:
-  explicit Text(const Subject& subject) : subject_(subject) {
-    for (std::uint32_t op = 0; op < subject.trace.ops.size(); ++op) {
-      for (const trace::StorageId id : subject.trace.ops[op].births) born_at_[id] = op;
+  explicit Text(const Subject& subject) : subject_(subject), trace_(subject.window.trace) {
+    for (std::uint32_t op = 0; op < trace_.ops.size(); ++op) {
+      for (const trace::StorageId id : trace_.ops[op].births) born_at_[id] = op;
     }
   }
 
@@ -46,7 +48,8 @@ class Text {
     head();
     peak();
     stalls();
-    decisions();
+    evictions();
+    replays();
     return std::move(text_);
   }
 
@@ -54,16 +57,19 @@ class Text {
   void line(const std::string& text) { text_ += text + "\n"; }
 
   std::string op_name(std::uint32_t op) const {
-    return op < subject_.trace.ops.size() ? "op " + std::to_string(op) + " (" + subject_.trace.ops[op].name + ")"
-                                          : "the window's end";
+    return op < trace_.ops.size() ? "op " + std::to_string(op) + " (" + trace_.ops[op].name + ")" : "the window's end";
   }
 
   std::string owner(const Row& row) const {
     if (row.storage == kTemporary) return "temporaries of " + op_name(row.begin);
-    const std::string& name = subject_.trace.storages[index(row.storage)].name;
-    const std::string id = "storage " + std::to_string(index(row.storage));
+    return owner(row.storage);
+  }
+
+  std::string owner(trace::StorageId storage) const {
+    const std::string& name = trace_.storages[index(storage)].name;
+    const std::string id = "storage " + std::to_string(index(storage));
     if (!name.empty()) return id + " " + name;
-    const auto born = born_at_.find(row.storage);
+    const auto born = born_at_.find(storage);
     return born == born_at_.end() ? id + ", alive at the entry" : id + ", made by " + op_name(born->second);
   }
 
@@ -94,6 +100,7 @@ class Text {
     struct Owner {
       std::uint64_t bytes;
       std::string text;
+      std::string why_kept = {};
     };
     std::vector<Owner> owners;
     if (subject_.plan.slab > Bytes(0))
@@ -104,15 +111,17 @@ class Text {
           release.contains(i) && ((op >= row.end && op < release[i]) || op + subject_.plan.ops < release[i]);
       if (!leaving && (op < row.begin || op >= row.end)) continue;
       const bool arriving = row.fill == Fill::kPageIn && op < row.need;
-      owners.push_back({row.bytes.count(), owner(row) + (leaving    ? ", leaving since " + op_name(row.end - 1)
-                                                         : arriving ? ", coming for " + op_name(row.need)
-                                                                    : "")});
+      owners.push_back({row.bytes.count(),
+                        owner(row) + (leaving    ? ", leaving since " + op_name(row.end - 1)
+                                      : arriving ? ", coming for " + op_name(row.need)
+                                                 : ""),
+                        leaving || arriving ? "" : why_kept(row.storage, op)});
     }
     std::ranges::stable_sort(owners, std::ranges::greater(), &Owner::bytes);
     std::uint64_t rest = 0;
     for (std::size_t i = 0; i < owners.size(); ++i) {
       if (i < kShown)
-        line("  " + padded(base::format_bytes(Bytes(owners[i].bytes)), 9) + "  " + owners[i].text);
+        line("  " + padded(base::format_bytes(Bytes(owners[i].bytes)), 9) + "  " + owners[i].text + owners[i].why_kept);
       else
         rest += owners[i].bytes;
     }
@@ -142,7 +151,7 @@ class Text {
     std::uint32_t comes;   // row
   };
 
-  void decisions() {
+  void evictions() {
     std::vector<Nanoseconds> waited(subject_.plan.rows.size());
     for (const Stall& stall : subject_.stalls) waited[stall.row] += stall.time;
     std::map<trace::StorageId, std::vector<std::uint32_t>> rows_of;
@@ -162,14 +171,103 @@ class Text {
     }
     std::ranges::stable_sort(all, std::ranges::greater(), &Decision::cost);
     line("");
-    line("most expensive decisions, of " + std::to_string(all.size()) + " evictions that come back:");
+    line("most expensive evictions, of " + std::to_string(all.size()) + " that come back:");
     for (std::size_t i = 0; i < std::min(all.size(), kShown); ++i) {
       const Row& leaves = subject_.plan.rows[all[i].leaves];
       const Row& comes = subject_.plan.rows[all[i].comes];
       line("  " + padded(milliseconds(all[i].cost), 12) + "  " + owner(comes) + ", " + base::format_bytes(comes.bytes) +
            "," + kNextLine + (leaves.leave == Leave::kDrop ? "is dropped" : "leaves") + " after " +
-           op_name(leaves.end - 1) + " and is back for " + op_name(comes.need) + why(leaves.end, comes.need));
+           op_name(leaves.end - 1) + " and is back for " + op_name(comes.need) + why(leaves.end, comes.need) + ";" +
+           kNextLine + rebuilding_instead(comes.storage, leaves.end - 1, comes.need));
     }
+  }
+
+  /// Replays before one op, and what they rebuild.
+  struct Rebuilt {
+    Nanoseconds cost{0};
+    std::uint32_t first = 0;  // op
+    std::uint32_t count = 0;
+    std::vector<trace::StorageId> storages = {};
+  };
+
+  void replays() {
+    if (subject_.plan.replays.empty()) return;
+    std::vector<Rebuilt> all;
+    for (std::uint32_t op = 0; op < trace_.ops.size(); ++op) {
+      if (!subject_.window.entries[op].replayed) continue;
+      if (op == 0 || !subject_.window.entries[op - 1].replayed) all.push_back({.first = op});
+      Rebuilt& last = all.back();
+      last.cost += subject_.machine.time_of(trace_.ops[op]);
+      ++last.count;
+      for (const trace::StorageId id : trace_.ops[op].births) last.storages.push_back(id);
+    }
+    for (Rebuilt& one : all) {
+      // What is not used after them is an argument of theirs.
+      std::erase_if(one.storages, [&](trace::StorageId id) {
+        const plan::Life& life = subject_.liveness.life(id);
+        return !life.pageable || subject_.liveness.uses(id).back().op < one.first + one.count;
+      });
+      std::ranges::stable_sort(one.storages, std::ranges::greater(), [&](trace::StorageId id) { return bytes_of(id); });
+    }
+    std::ranges::stable_sort(all, std::ranges::greater(), &Rebuilt::cost);
+    line("");
+    line("most expensive rebuilds, of " + std::to_string(all.size()) + " before an op:");
+    for (std::size_t i = 0; i < std::min(all.size(), kShown); ++i) line(describe(all[i]));
+  }
+
+  std::string describe(const Rebuilt& one) const {
+    std::uint64_t bytes = 0;
+    for (const trace::StorageId id : one.storages) bytes += bytes_of(id);
+    std::string what = "small storages";
+    if (!one.storages.empty()) what = owner(subject_.window.storages[index(one.storages.front())]);
+    if (one.storages.size() > 1) what += " and " + std::to_string(one.storages.size() - 1) + " more";
+    return "  " + padded(milliseconds(one.cost), 12) + "  " + what + ", " + base::format_bytes(Bytes(bytes)) + "," +
+           kNextLine + "rebuilt by " + std::to_string(one.count) + (one.count == 1 ? " replay" : " replays") + " for " +
+           op_name(one.first + one.count) + ";" + kNextLine + "paging would take " + paging(Bytes(bytes));
+  }
+
+  std::uint64_t bytes_of(trace::StorageId id) const { return subject_.liveness.life(id).bytes; }
+
+  std::string paging(Bytes bytes) const {
+    return milliseconds(subject_.machine.out.time_of(bytes) + subject_.machine.in.time_of(bytes)) + " of the links";
+  }
+
+  /// Between two uses at ops of the window with replays.
+  std::string rebuilding_instead(trace::StorageId id, std::uint32_t from, std::uint32_t to) const {
+    const std::optional<Nanoseconds> cost = rebuilding(id, from, to);
+    return cost ? "rebuilding it would take " + milliseconds(*cost) + " of compute" : "it cannot be rebuilt";
+  }
+
+  std::optional<Nanoseconds> rebuilding(trace::StorageId id, std::uint32_t from, std::uint32_t to) const {
+    if (to <= from) return std::nullopt;  // over the window's end
+    const trace::StorageId original = subject_.window.storages[index(id)];
+    const auto& entries = subject_.window.entries;
+    while (from > 0 && entries[from].replayed) --from;
+    while (to < entries.size() && entries[to].replayed) ++to;
+    const std::uint32_t end = to < entries.size() ? entries[to].op : subject_.plan.ops;
+    for (const Rebuild& one : subject_.rebuilds) {
+      if (one.storage == original && one.from <= entries[from].op && end <= one.to) return one.cost;
+    }
+    return std::nullopt;
+  }
+
+  /// Of what is resident at an op that does not use it.
+  std::string why_kept(trace::StorageId id, std::uint32_t op) const {
+    if (id == kTemporary) return "";
+    std::optional<std::uint32_t> before;
+    for (const plan::Use& use : subject_.liveness.uses(id)) {
+      if (use.op == op) return "";
+      if (use.op < op) {
+        before = use.op;
+      } else if (before) {
+        const std::optional<Nanoseconds> cost = rebuilding(id, *before, use.op);
+        return "," + kNextLineOfPeak + "unused until " + op_name(use.op) + "; paging: " + paging(Bytes(bytes_of(id))) +
+               (cost ? ", rebuilding: " + milliseconds(*cost) : "");
+      } else {
+        break;
+      }
+    }
+    return "";
   }
 
   /// Explains an eviction by the op in between at which the most bytes are live.
@@ -189,6 +287,7 @@ class Text {
   }
 
   const Subject& subject_;
+  const trace::Trace& trace_;
   std::map<trace::StorageId, std::uint32_t> born_at_;
   std::string text_;
 };

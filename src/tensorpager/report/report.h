@@ -1,5 +1,5 @@
 // Reports that explain a plan: what holds memory at the peak, where compute waits, what the most expensive decisions
-// are and why.
+// are, and what the alternatives would have taken.
 #pragma once
 
 #include <string>
@@ -8,18 +8,28 @@
 #include "tensorpager/machine/machine.h"
 #include "tensorpager/plan/liveness.h"
 #include "tensorpager/plan/plan.h"
-#include "tensorpager/trace/record.h"
+#include "tensorpager/plan/rewriting.h"
 
 namespace tensorpager::report {
 
-/// The input of a report. The plan is valid for the trace; `stalls` are those when it is followed on `machine`.
+/// What it would take to rebuild a storage between two of its uses, if nothing else is dropped. Ops and storages are
+/// those of the program's window.
+struct Rebuild {
+  plan::StorageId storage;
+  std::uint32_t from;
+  std::uint32_t to;
+  machine::Nanoseconds cost;
+};
+
+/// The input of a report. The plan is valid for the window; `stalls` are those when it is followed on `machine`.
 struct Subject {
-  const trace::Trace& trace;
+  const plan::Rewriting& window;  // with the plan's replays
   const plan::Plan& plan;
   const machine::Machine& machine;
-  const plan::Liveness& liveness;
+  const plan::Liveness& liveness;  // of window.trace
   const plan::Prediction& measured;
   const std::vector<plan::Stall>& stalls;
+  const std::vector<Rebuild>& rebuilds;  // a storage cannot be rebuilt where this has nothing
 };
 
 /// Lines have at most 120 characters, except for long names.
