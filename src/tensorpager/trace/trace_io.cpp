@@ -108,7 +108,10 @@ class TraceReader {
     Op op;
     // Flags are read first: the remaining word is the name.
     if (records_.flag("pure")) op.purity = Purity::kPure;
-    if (records_.flag("scratch")) op.purity = Purity::kScratch;
+    if (records_.flag("scratch")) {
+      if (op.purity == Purity::kPure) records_.fail("scratch", "the op is pure already: one of the two");
+      op.purity = Purity::kScratch;
+    }
     op.random = records_.flag("random");
     op.list = records_.flag("list");
     op.backward = records_.flag("backward");
