@@ -47,6 +47,12 @@ def trace(path, *options, verb=("trace",), **variables):
     return done
 
 
+def op_names(path, flag=""):
+    """Of the ops of a trace that have this word in their line."""
+    lines = [line.split() for line in path.read_text().splitlines() if line.startswith("op ")]
+    return {words[1] for words in lines if flag in words or not flag}
+
+
 @needs_cuda
 def test_cuda_program_prints_the_bits_of_the_cpu_under_every_schedule(tmp_path):
     plain = run_command("run", "--budget", "unlimited", "--quiet", *program("resnet")).stdout
@@ -113,6 +119,9 @@ def test_card_is_recorded_the_same_dry_and_real(tmp_path):
     found = difference(*(Trace.read(tmp_path / f"{way}.trace") for way in ("real", "dry")))
     assert found["same_steps"] and found["same_storages"] and found["same_work"]
     assert found["need_bytes"][0] == found["need_bytes"][1]
+    pure = [op_names(tmp_path / f"{way}.trace", "pure") for way in ("real", "dry")]
+    assert pure[0] == pure[1] >= {"aten::addmm", "aten::native_layer_norm"}
+    assert "aten::native_dropout" in op_names(tmp_path / "dry.trace") - pure[1]
 
 
 @pytest.mark.parametrize("name", ["gpt", slow("unet"), slow("packed_lstm")])

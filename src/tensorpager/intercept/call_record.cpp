@@ -57,9 +57,10 @@ void CallRecord::begin(base::EventSink& sink, const Frame& frame, c10::ArrayRef<
     facts.precision = precision_of(tensor);
     break;
   }
-  // What is known of ops is known of the kernels of the CPU.
-  if (g_target.purity_of != nullptr && g_target.device == nullptr)
-    facts.purity = g_target.purity_of(*info_.op, arguments);
+  if (g_target.purity_of != nullptr) {
+    const auto device = g_target.device == nullptr ? base::TraceDevice::kHost : base::TraceDevice::kCuda;
+    facts.purity = g_target.purity_of(*info_.op, arguments, device);
+  }
   op_.begin(sink, frame.pins(), facts);
 }
 

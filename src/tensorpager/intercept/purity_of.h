@@ -3,6 +3,7 @@
 
 #include <ATen/core/ivalue.h>
 
+#include "tensorpager/base/config.h"
 #include "tensorpager/base/event_sink.h"
 
 namespace c10 {
@@ -11,7 +12,8 @@ class OperatorHandle;
 
 namespace tensorpager::intercept {
 
-/// `arguments`: of a boxed call; empty for others.
-using PurityOf = base::Purity (*)(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments);
+/// `arguments`: of a boxed call; empty for others. `device`: whose kernel runs.
+using PurityOf = base::Purity (*)(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments,
+                                  base::TraceDevice device);
 
 }  // namespace tensorpager::intercept

@@ -58,13 +58,10 @@ bool takes_a_generator(const c10::OperatorHandle& op) {
 
 bool is_tagged_random(const c10::OperatorHandle& op) { return op.hasTag(at::Tag::nondeterministic_seeded); }
 
-bool has_kernel(const c10::OperatorHandle& op) {
-  return op.hasKernelForDispatchKey(DispatchKey::CPU) ||
-         op.hasKernelForDispatchKey(DispatchKey::CompositeExplicitAutograd) ||
+bool has_kernel(const c10::OperatorHandle& op, DispatchKey device) {
+  return op.hasKernelForDispatchKey(device) || op.hasKernelForDispatchKey(DispatchKey::CompositeExplicitAutograd) ||
          op.hasKernelForDispatchKey(DispatchKey::CompositeExplicitAutogradNonFunctional);
 }
-
-bool has_no_kernel(const c10::OperatorHandle& op) { return !has_kernel(op); }
 
 bool is_any(const c10::OperatorHandle& /*op*/) { return true; }
 
@@ -94,7 +91,59 @@ constexpr Named kNamed[] = {
     {"aten::_resize*", Purity::kNever, "changes what a tensor is, and writes nothing"},
     {"aten::set_", Purity::kNever, "changes what a tensor is, and writes nothing"},
     {"aten::native_batch_norm", Purity::kScratch, "writes its running statistics, which its schema does not say"},
+    {"aten::cudnn_batch_norm", Purity::kScratch, "writes its running statistics, which its schema does not say"},
     {"aten::_scaled_dot_product*", Purity::kNoDraw, "draws only if there is dropout"},
+};
+
+/// Ops whose kernels on CUDA add in any order (atomics), or choose among values in any order: names as in kNamed.
+constexpr std::string_view kUnorderedOnCuda[] = {
+    "aten::convolution_backward",
+    "aten::cudnn_convolution_transpose",
+    "aten::embedding_dense_backward",
+    "aten::_embedding_bag*",
+    "aten::index_add*",
+    "aten::index_copy*",
+    "aten::index_reduce*",
+    "aten::scatter*",
+    "aten::gather_backward",
+    "aten::cumsum*",
+    "aten::histc*",
+    "aten::bincount*",
+    "aten::kthvalue*",
+    "aten::median*",
+    "aten::grid_sampler_2d_backward",
+    "aten::grid_sampler_3d_backward",
+    "aten::upsample_linear1d_backward",
+    "aten::upsample_bilinear2d_backward",
+    "aten::upsample_bicubic2d_backward",
+    "aten::upsample_trilinear3d_backward",
+    "aten::_upsample_bilinear2d_aa_backward",
+    "aten::_upsample_bicubic2d_aa_backward",
+    "aten::avg_pool3d_backward",
+    "aten::_adaptive_avg_pool2d_backward",
+    "aten::_adaptive_avg_pool3d_backward",
+    "aten::max_pool2d_with_indices_backward",
+    "aten::max_pool3d_with_indices_backward",
+    "aten::adaptive_max_pool2d_backward",
+    "aten::adaptive_max_pool3d_backward",
+    "aten::fractional_max_pool2d_backward",
+    "aten::fractional_max_pool3d_backward",
+    "aten::max_unpool2d",
+    "aten::max_unpool3d",
+    "aten::reflection_pad1d_backward",
+    "aten::reflection_pad2d_backward",
+    "aten::reflection_pad3d_backward",
+    "aten::replication_pad1d_backward",
+    "aten::replication_pad2d_backward",
+    "aten::replication_pad3d_backward",
+    "aten::nll_loss2d*",
+    "aten::_ctc_loss_backward",
+    "aten::_flash_attention_backward",
+    "aten::_efficient_attention_backward",
+    "aten::_cudnn_attention_backward",
+    "aten::_scaled_dot_product_flash_attention_backward",
+    "aten::_scaled_dot_product_efficient_attention_backward",
+    "aten::_scaled_dot_product_cudnn_attention_backward",
 };
 
 /// By schema; the first line that fits applies.
@@ -111,7 +160,6 @@ constexpr BySchema kBySchema[] = {
     {&changes_a_tensors_sizes, Purity::kNever, "changes what a tensor is, and writes nothing"},
     {&takes_a_generator, Purity::kNever, "draws from a generator"},
     {&is_tagged_random, Purity::kNever, "draws from a generator"},
-    {&has_no_kernel, Purity::kNever, "made of other ops, which are replayed themselves"},
     {&is_any, Purity::kPure, "torch's, and no line above knows otherwise"},
 };
 
@@ -124,17 +172,23 @@ bool is_scratch(const c10::Argument& argument) {
   return argument.name() == "running_mean" || argument.name() == "running_var";
 }
 
-void judge(const c10::OperatorHandle& op, OpRule& rule) {
-  const auto* const named =
-      std::ranges::find_if(kNamed, [&](const Named& one) { return fits(one.name, op.schema().name()); });
-  if (named != std::end(kNamed)) {
-    rule.purity = named->purity;
-    rule.reason = named->reason;
-    return;
-  }
+struct Judgement {
+  Purity purity;
+  const char* reason;
+};
+
+/// On the kernels of a device.
+Judgement judge(const c10::OperatorHandle& op, DispatchKey device) {
+  const std::string& name = op.schema().name();
+  if (device == DispatchKey::CUDA &&
+      std::ranges::any_of(kUnorderedOnCuda, [&](std::string_view one) { return fits(one, name); }))
+    return {Purity::kNever, "adds or chooses in any order on CUDA"};
+  const auto* const named = std::ranges::find_if(kNamed, [&](const Named& one) { return fits(one.name, name); });
+  if (named != std::end(kNamed)) return {named->purity, named->reason};
   const auto* const line = std::ranges::find_if(kBySchema, [&](const BySchema& one) { return one.fits(op); });
-  rule.purity = line->purity;
-  rule.reason = line->reason;
+  if (line->purity == Purity::kPure && !has_kernel(op, device))
+    return {Purity::kNever, "made of other ops, which are replayed themselves"};
+  return {line->purity, line->reason};
 }
 
 std::unique_ptr<const OpRule> make_rule(const c10::OperatorHandle& op) {
@@ -145,7 +199,10 @@ std::unique_ptr<const OpRule> make_rule(const c10::OperatorHandle& op) {
   rule.name = toString(op.operator_name());
   rule.arguments = static_cast<std::uint32_t>(schema.arguments().size());
   rule.returns = static_cast<std::uint32_t>(schema.returns().size());
-  judge(op, rule);
+  const Judgement on_cpu = judge(op, DispatchKey::CPU);
+  rule.purity = on_cpu.purity;
+  rule.reason = on_cpu.reason;
+  rule.on_cuda = judge(op, DispatchKey::CUDA).purity;
   for (std::uint32_t i = 0; i < rule.arguments; ++i) {
     const c10::Argument& argument = schema.arguments()[i];
     if (is_written(argument)) rule.written.push_back(i);
@@ -154,7 +211,7 @@ std::unique_ptr<const OpRule> make_rule(const c10::OperatorHandle& op) {
   }
   for (const c10::Argument& result : schema.returns()) rule.returns_alias.push_back(result.alias_info() != nullptr);
   rule.is_torchs = !is_a_librarys(op);
-  rule.has_kernel = has_kernel(op);
+  rule.has_kernel = has_kernel(op, DispatchKey::CPU);
   rule.has_autocast_kernel = op.hasKernelForDispatchKey(DispatchKey::AutocastCPU);
   rule.has_own_autograd = !rule.is_torchs && (op.hasKernelForDispatchKey(DispatchKey::Autograd) ||
                                               op.hasKernelForDispatchKey(DispatchKey::AutogradCPU));
@@ -174,16 +231,13 @@ constinit base::AddressTable<OpRule, &OpRule::schema> g_table;
 bool OpRule::allows(c10::ArrayRef<c10::IValue> call) const {
   if (differed.load(std::memory_order_relaxed)) return false;
   if (is_trusted.load(std::memory_order_relaxed)) return true;
-  switch (purity) {
-    case Purity::kPure:
-    case Purity::kScratch:
-      return true;
-    case Purity::kNoDraw:
-      return dropout < call.size() && call[dropout].isDouble() && call[dropout].toDouble() == 0;
-    case Purity::kNever:
-      break;
-  }
-  return false;
+  return of_call(purity, call) != Purity::kNever;
+}
+
+Purity OpRule::of_call(Purity of, c10::ArrayRef<c10::IValue> call) const {
+  if (of != Purity::kNoDraw) return of;
+  const bool draws = dropout >= call.size() || !call[dropout].isDouble() || call[dropout].toDouble() != 0;
+  return draws ? Purity::kNever : Purity::kPure;
 }
 
 const OpRule& op_rule(const c10::OperatorHandle& op) {
@@ -191,10 +245,20 @@ const OpRule& op_rule(const c10::OperatorHandle& op) {
   return known != nullptr ? *known : insert(op);
 }
 
-base::Purity purity_of(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> call) {
+base::Purity purity_of(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> call, base::TraceDevice device) {
   const OpRule& rule = op_rule(op);
-  if (!rule.allows(call)) return base::Purity::kNever;
-  return rule.purity == Purity::kScratch ? base::Purity::kScratch : base::Purity::kPure;
+  const bool on_cpu = device == base::TraceDevice::kHost;
+  if (on_cpu && rule.differed.load(std::memory_order_relaxed)) return base::Purity::kNever;
+  switch (rule.of_call(on_cpu ? rule.purity : rule.on_cuda, call)) {
+    case Purity::kPure:
+      return base::Purity::kPure;
+    case Purity::kScratch:
+      return base::Purity::kScratch;
+    case Purity::kNoDraw:
+    case Purity::kNever:
+      break;
+  }
+  return base::Purity::kNever;
 }
 
 void for_each_rule(const std::function<void(const OpRule&)>& visit) { g_table.for_each(visit); }

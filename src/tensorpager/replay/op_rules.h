@@ -2,7 +2,8 @@
 // to hold for every op of torch is said by schema; the list has the exceptions, each of which was found by running
 // torch's op database twice, or by reading. An op that no line knows is never replayed.
 //
-// A rule is about the CPU's kernels, and about one number of threads: see Ambient.
+// What is replayed are the CPU's kernels, with one number of threads: see Ambient. What is said of CUDA's kernels is
+// for traces only: it is torch's own documentation (torch.use_deterministic_algorithms), and was not tried on hardware.
 #pragma once
 
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -14,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tensorpager/base/config.h"
 #include "tensorpager/base/event_sink.h"
 
 namespace tensorpager::replay {
@@ -32,6 +34,7 @@ struct OpRule {
   std::string name;  // aten::add.Tensor
   Purity purity = Purity::kNever;
   const char* reason = "";
+  Purity on_cuda = Purity::kNever;
   std::vector<std::uint32_t> written;  // arguments
   std::vector<std::uint32_t> scratch;  // arguments; of kScratch
   std::uint32_t dropout = kNone;       // argument; of kNoDraw
@@ -50,14 +53,16 @@ struct OpRule {
 
   /// Whether this call can be replayed.
   bool allows(c10::ArrayRef<c10::IValue> call) const;
+  /// What a purity comes to for this call: kNoDraw is kPure or kNever.
+  Purity of_call(Purity of, c10::ArrayRef<c10::IValue> call) const;
 };
 
 /// Found without a lock after the first call of an op. Lives for ever.
 const OpRule& op_rule(const c10::OperatorHandle& op);
 
-/// What a trace says of this call, by the op's rule. `call`: its arguments; empty if they are not at hand, and then a
-/// call is pure only if it would be with any.
-base::Purity purity_of(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> call);
+/// What a trace says of this call, by the op's rule for the kernels of `device`. `call`: its arguments; empty if they
+/// are not at hand, and then a call is pure only if it would be with any.
+base::Purity purity_of(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> call, base::TraceDevice device);
 
 /// Calls `visit` for each op met so far.
 void for_each_rule(const std::function<void(const OpRule&)>& visit);
