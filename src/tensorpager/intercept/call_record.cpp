@@ -57,7 +57,7 @@ void CallRecord::begin(base::EventSink& sink, const Frame& frame, c10::ArrayRef<
     facts.precision = precision_of(tensor);
     break;
   }
-  if (g_target.purity_of != nullptr) {
+  if (g_target.purity_of != nullptr && info_.op) {
     const auto device = g_target.device == nullptr ? base::TraceDevice::kHost : base::TraceDevice::kCuda;
     facts.purity = g_target.purity_of(*info_.op, arguments, device);
   }

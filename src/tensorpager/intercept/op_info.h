@@ -21,7 +21,7 @@ struct OpInfo {
     pager::Access access;
   };
   const c10::FunctionSchema* schema = nullptr;
-  std::optional<c10::OperatorHandle> op;  // always there; a handle has no default
+  std::optional<c10::OperatorHandle> op;  // none of compiled kernels
   std::string name;                       // aten::add.Tensor
   std::uint64_t name_hash = 0;
   std::vector<Argument> tensor_arguments;
