@@ -48,12 +48,12 @@ TEST(Recomputation, RebuildsAChainFromWhatIsThere) {
   EXPECT_EQ(recomputation.droppable()[0].storage, storage(2));
   EXPECT_EQ(recomputation.droppable()[1].storage, storage(3));
   EXPECT_EQ(recomputation.droppable()[1].cost, Nanoseconds(100));
-  const auto last = recomputation.replays({false, true}, 100);
+  const auto last = recomputation.replays({false, true}, 100, Arguments::kFreed);
   EXPECT_EQ(*last, (std::vector<Replay>{{.op = 2, .before = 10, .keeps = {storage(3)}}}));
-  const auto both = recomputation.replays({true, true}, 100);
+  const auto both = recomputation.replays({true, true}, 100, Arguments::kFreed);
   EXPECT_EQ(*both, (std::vector<Replay>{{.op = 1, .before = 9, .keeps = {storage(2)}},
                                         {.op = 2, .before = 10, .keeps = {storage(3)}}}));
-  EXPECT_EQ(recomputation.replays({true, true}, 1), std::nullopt);
+  EXPECT_EQ(recomputation.replays({true, true}, 1, Arguments::kFreed), std::nullopt);
 }
 
 TEST(Recomputation, RebuildsDeadArgumentsToo) {
@@ -61,9 +61,39 @@ TEST(Recomputation, RebuildsDeadArgumentsToo) {
   trace.ops[1].deaths = {storage(1)};
   std::erase(trace.ops.back().deaths, storage(1));
   trace::check(trace);
-  const auto replays = of(trace).replays({true, false}, 100);
+  const auto replays = of(trace).replays({true, false}, 100, Arguments::kFreed);
   EXPECT_EQ(*replays, (std::vector<Replay>{{.op = 0, .before = 9, .keeps = {storage(1)}},
                                            {.op = 1, .before = 9, .keeps = {storage(2)}}}));
+}
+
+// Scores of two steps are made from keys that are dead when they are needed again.
+TEST(Recomputation, RebuildsAnArgumentOfSeveralReplaysOnceIfItIsKept) {
+  trace::Trace trace{.granule = base::Bytes(512)};
+  trace.storages.push_back({.bytes = base::Bytes(20'000), .entry = true});
+  for (int i = 0; i < 3; ++i) trace.storages.push_back({.bytes = base::Bytes(20'000)});
+  const trace::StorageId entry = storage(0), keys = storage(1), first = storage(2), second = storage(3);
+  trace.ops.push_back({.name = "keys", .reads = {entry}, .births = {keys}, .purity = Purity::kPure});
+  trace.ops.push_back({.name = "score", .reads = {keys}, .births = {first}, .purity = Purity::kPure});
+  trace.ops.push_back(
+      {.name = "score", .reads = {keys}, .births = {second}, .deaths = {keys}, .purity = Purity::kPure});
+  for (int i = 0; i < 6; ++i) trace.ops.push_back({.name = "other", .reads = {entry}});
+  trace.ops.push_back({.name = "use", .reads = {second}, .deaths = {second}});
+  trace.ops.push_back({.name = "use", .reads = {first}, .deaths = {first}});
+  trace::check(trace);
+  const Recomputation recomputation = of(trace);
+  ASSERT_EQ(recomputation.droppable().size(), 2u);
+  EXPECT_EQ(recomputation.droppable()[0].cost, Nanoseconds(200));
+  EXPECT_EQ(recomputation.droppable()[0].shared, Nanoseconds(150));
+  const std::vector<Replay> once = {{.op = 0, .before = 9, .keeps = {keys}},
+                                    {.op = 2, .before = 9, .keeps = {second}},
+                                    {.op = 1, .before = 10, .keeps = {first}}};
+  std::vector<Replay> twice = once;
+  twice.insert(twice.begin() + 2, {.op = 0, .before = 10, .keeps = {keys}});
+  EXPECT_EQ(recomputation.replays({true, true}, 100, Arguments::kFreed), twice);
+  EXPECT_EQ(recomputation.replays({true, true}, 100, Arguments::kKeptForMore), once);
+  const auto done = rewrite(trace, once);
+  ASSERT_TRUE(done) << done.error().what;
+  EXPECT_EQ(plan::values(done->trace, done->entries, done->storages), plan::values(trace));
 }
 
 TEST(Recomputation, DropsNothingWhoseArgumentsAreWrittenOrWhoseOpsAreNotPure) {
@@ -94,7 +124,7 @@ TEST(Recomputation, DropsNothingThatTakesMoreThanAFewReplaysHoweverLongTheWindow
 // Whatever is dropped, the replays are possible, and the window computes what it computed.
 TEST(Recomputation, ChangesNoValueOfRandomTracesWhateverIsDropped) {
   constexpr unsigned kTraces = random_cases(3000, 300);
-  std::size_t replayed = 0;
+  std::size_t replayed = 0, spared = 0;
   for (unsigned seed = 1; seed <= kTraces; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     const trace::Trace trace = plan::with_pure_ops(plan::random_trace(seed), seed);
@@ -102,15 +132,22 @@ TEST(Recomputation, ChangesNoValueOfRandomTracesWhateverIsDropped) {
     std::mt19937 random(seed);
     std::vector<bool> dropped(recomputation.droppable().size());
     for (std::size_t i = 0; i < dropped.size(); ++i) dropped[i] = random() % 3 != 0;
-    const auto replays = recomputation.replays(dropped, 100'000);
-    ASSERT_TRUE(replays);
-    const auto done = rewrite(trace, *replays);
-    ASSERT_TRUE(done) << done.error().what;
-    ASSERT_NO_THROW(trace::check(done->trace));
-    ASSERT_EQ(plan::values(done->trace, done->entries, done->storages), plan::values(trace));
-    replayed += replays->size();
+    std::size_t count[2] = {};
+    for (const Arguments arguments : {Arguments::kFreed, Arguments::kKeptForMore}) {
+      const auto replays = recomputation.replays(dropped, 100'000, arguments);
+      ASSERT_TRUE(replays);
+      const auto done = rewrite(trace, *replays);
+      ASSERT_TRUE(done) << done.error().what;
+      ASSERT_NO_THROW(trace::check(done->trace));
+      ASSERT_EQ(plan::values(done->trace, done->entries, done->storages), plan::values(trace));
+      count[static_cast<std::size_t>(arguments)] = replays->size();
+    }
+    ASSERT_LE(count[1], count[0]);
+    replayed += count[0];
+    spared += count[0] - count[1];
   }
   EXPECT_GT(replayed, kTraces);
+  EXPECT_GT(spared, 0u);
 }
 
 TEST(Recomputation, CanDropMostActivationsOfRealTraces) {
@@ -119,7 +156,7 @@ TEST(Recomputation, CanDropMostActivationsOfRealTraces) {
     const trace::Trace trace = trace::read_trace_file(std::string(TENSORPAGER_TEST_DATA "/") + name + ".trace");
     const Recomputation recomputation = of(trace);
     const std::vector<bool> all(recomputation.droppable().size(), true);
-    const auto replays = recomputation.replays(all, 100'000);
+    const auto replays = recomputation.replays(all, 100'000, Arguments::kFreed);
     ASSERT_TRUE(replays);
     const auto done = rewrite(trace, *replays);
     ASSERT_TRUE(done) << done.error().what;

@@ -17,6 +17,7 @@ constexpr double kWithout[] = {0.005, 0.015};
 /// A choice of more replays for each op of the window than this is worth nothing.
 constexpr std::size_t kMostReplaysAnOp = 4;
 constexpr std::size_t kRatioSteps = 16;
+constexpr Arguments kArguments[] = {Arguments::kFreed, Arguments::kKeptForMore};
 /// The share of what is above the space that is not dropped: transfers may take it.
 constexpr double kLeft[] = {0, 0.12, 0.25, 0.4, 0.6, 0.8};
 /// How much it counts against a storage that others are rebuilt near it.
@@ -29,8 +30,6 @@ constexpr double kFirstHeat = 0.0007;
 
 double seconds(Nanoseconds time) { return std::chrono::duration<double>(time).count(); }
 
-double cost_a_byte(const Droppable& gap) { return (seconds(gap.cost) + 1e-9) / static_cast<double>(gap.bytes); }
-
 }  // namespace
 
 DropSearch::DropSearch(const Groundwork& groundwork, Means means)
@@ -40,10 +39,18 @@ DropSearch::DropSearch(const Groundwork& groundwork, Means means)
   const auto& gaps = recomputation_.droppable();
   unnamed_ = groundwork.problem.trace;
   for (trace::Op& op : unnamed_.ops) op.name.clear();
-  by_ratio_.resize(gaps.size());
-  for (std::uint32_t i = 0; i < gaps.size(); ++i) by_ratio_[i] = i;
-  std::ranges::stable_sort(by_ratio_, {},
-                           [&](std::uint32_t i) { return seconds(gaps[i].cost) / static_cast<double>(gaps[i].bytes); });
+  for (const Arguments arguments : kArguments) {
+    auto& order = by_ratio_[static_cast<std::size_t>(arguments)];
+    order.resize(gaps.size());
+    for (std::uint32_t i = 0; i < gaps.size(); ++i) order[i] = i;
+    std::ranges::stable_sort(order, {}, [&](std::uint32_t i) { return cost_a_byte(i, arguments); });
+  }
+}
+
+double DropSearch::cost_a_byte(std::uint32_t gap, Arguments arguments) const {
+  const Droppable& one = recomputation_.droppable()[gap];
+  const Nanoseconds cost = arguments == Arguments::kFreed ? one.cost : one.shared;
+  return (seconds(cost) + 1e-9) / static_cast<double>(one.bytes);
 }
 
 std::vector<DropSearch::Choice> DropSearch::run() {
@@ -61,21 +68,24 @@ std::vector<DropSearch::Choice> DropSearch::run() {
 void DropSearch::search_within(base::Bytes budget, const Choice* begin_with) {
   budget_ = budget;
   best_.clear();
-  offer(judge(std::vector<bool>(by_ratio_.size())));
-  if (by_ratio_.empty()) return;
+  const std::size_t gaps = recomputation_.droppable().size();
+  offer(judge(std::vector<bool>(gaps), Arguments::kFreed));
+  if (gaps == 0) return;
   if (begin_with != nullptr) {
-    offer(judge(begin_with->dropped));
+    offer(judge(begin_with->dropped, begin_with->arguments));
   } else {
-    drop_by_ratio();
-    shave_peaks();
+    for (const Arguments arguments : kArguments) {
+      drop_by_ratio(arguments);
+      shave_peaks(arguments);
+    }
   }
   const std::size_t work = groundwork_.problem.options.techniques.annealing;
   anneal(std::min(work / groundwork_.liveness.ops(), kMostJudgements) / std::size(kWithout));
 }
 
-DropSearch::Choice DropSearch::judge(std::vector<bool> dropped, Nanoseconds most) {
-  Choice choice{.dropped = std::move(dropped), .replays = {}, .step = Nanoseconds::max()};
-  auto replays = recomputation_.replays(choice.dropped, kMostReplaysAnOp * groundwork_.liveness.ops());
+DropSearch::Choice DropSearch::judge(std::vector<bool> dropped, Arguments arguments, Nanoseconds most) {
+  Choice choice{.dropped = std::move(dropped), .arguments = arguments};
+  auto replays = recomputation_.replays(choice.dropped, kMostReplaysAnOp * groundwork_.liveness.ops(), arguments);
   if (!replays) return choice;
   choice.replays = std::move(*replays);
   Nanoseconds computed = groundwork_.starts.back();
@@ -104,28 +114,33 @@ void DropSearch::offer(const Choice& choice) {
   if (best_.size() > kKept) best_.pop_back();
 }
 
-void DropSearch::drop_by_ratio() {
-  std::vector<bool> dropped(by_ratio_.size());
+void DropSearch::drop_by_ratio(Arguments arguments) {
+  const std::vector<std::uint32_t>& order = by_ratio(arguments);
+  std::vector<bool> dropped(order.size());
   std::size_t done = 0;
   for (std::size_t step = 1; step <= kRatioSteps; ++step) {
-    for (; done < by_ratio_.size() * step / kRatioSteps; ++done) dropped[by_ratio_[done]] = true;
-    offer(judge(dropped));
+    for (; done < order.size() * step / kRatioSteps; ++done) dropped[order[done]] = true;
+    offer(judge(dropped, arguments));
   }
 }
 
-void DropSearch::shave_peaks() {
+void DropSearch::shave_peaks(Arguments arguments) {
   const std::uint64_t space = (budget_ - groundwork_.reserve).count();
   const std::uint64_t need = groundwork_.liveness.need().count();
   if (need <= space) return;
   for (const double left : kLeft) {
     const auto target = space + static_cast<std::uint64_t>(left * static_cast<double>(need - space));
-    for (const double weight : kWeights) offer(judge(shaved(std::vector<bool>(by_ratio_.size()), target, weight, 0.0)));
+    for (const double weight : kWeights) {
+      std::vector<bool> none(recomputation_.droppable().size());
+      offer(judge(shaved(std::move(none), arguments, target, weight, 0.0), arguments));
+    }
   }
 }
 
 /// Goes to the op with the most live bytes again and again, and drops the storage that is idle there for which it pays
 /// most: of two that cost the same for each byte that is lacking, the one that is rebuilt away from others.
-std::vector<bool> DropSearch::shaved(std::vector<bool> dropped, std::uint64_t target, double weight, double noise) {
+std::vector<bool> DropSearch::shaved(std::vector<bool> dropped, Arguments arguments, std::uint64_t target,
+                                     double weight, double noise) {
   const auto& gaps = recomputation_.droppable();
   std::vector<std::int64_t> live = live_without(dropped);
   std::vector<double> crowd(live.size());  // dropped bytes that are rebuilt near an op, over the target
@@ -148,10 +163,10 @@ std::vector<bool> DropSearch::shaved(std::vector<bool> dropped, std::uint64_t ta
     const auto op = static_cast<std::uint32_t>(peak - live.begin());
     std::size_t best = gaps.size();
     double least = 0;
-    for (std::size_t i = 0; i < gaps.size(); ++i) {
+    for (std::uint32_t i = 0; i < gaps.size(); ++i) {
       if (dropped[i] || gaps[i].from >= op || op >= gaps[i].to) continue;
       const double crowded = crowd[gaps[i].to];
-      const double cost = cost_a_byte(gaps[i]) * factor[i] * (1 + weight * crowded * crowded);
+      const double cost = cost_a_byte(i, arguments) * factor[i] * (1 + weight * crowded * crowded);
       if (best != gaps.size() && cost >= least) continue;
       best = i;
       least = cost;
@@ -187,7 +202,7 @@ void DropSearch::anneal(std::size_t judgements) {
     const double chance = std::uniform_real_distribution<double>(0, 1)(random_);
     const double worse = -kFirstHeat * (1 - done) * std::log(1 - chance);
     const Nanoseconds most(static_cast<std::int64_t>(static_cast<double>(at.step.count()) * (1 + worse)));
-    Choice next = judge(changed(at.dropped), most);
+    Choice next = judge(changed(at), at.arguments, most);
     if (next.step > most) continue;
     offer(next);
     at = std::move(next);
@@ -196,8 +211,8 @@ void DropSearch::anneal(std::size_t judgements) {
 
 /// Changes one gap, or a few that follow each other in the window or by their ratio; or keeps a few that are dropped,
 /// and drops others for them until the highest peak is what it was.
-std::vector<bool> DropSearch::changed(const std::vector<bool>& dropped) {
-  std::vector<bool> next = dropped;
+std::vector<bool> DropSearch::changed(const Choice& choice) {
+  std::vector<bool> next = choice.dropped;
   const std::size_t kind = below(8);
   const std::size_t start = below(next.size());
   if (kind == 0) {
@@ -205,9 +220,9 @@ std::vector<bool> DropSearch::changed(const std::vector<bool>& dropped) {
   } else if (kind <= 2) {
     const std::size_t end = std::min(start + 2 + below(7), next.size());
     const bool to = below(2) == 0;
-    for (std::size_t i = start; i < end; ++i) next[kind == 1 ? i : by_ratio_[i]] = to;
+    for (std::size_t i = start; i < end; ++i) next[kind == 1 ? i : by_ratio(choice.arguments)[i]] = to;
   } else {
-    const std::vector<std::int64_t> live = live_without(dropped);
+    const std::vector<std::int64_t> live = live_without(choice.dropped);
     const double peak = static_cast<double>(*std::ranges::max_element(live));
     std::size_t kept = 1 + below(4);
     for (std::size_t i = 0; i < next.size() && kept > 0; ++i) {
@@ -217,7 +232,7 @@ std::vector<bool> DropSearch::changed(const std::vector<bool>& dropped) {
       --kept;
     }
     const double share = std::uniform_real_distribution<double>(0.97, 1.02)(random_);
-    next = shaved(std::move(next), static_cast<std::uint64_t>(peak * share), 0.0, 0.5);
+    next = shaved(std::move(next), choice.arguments, static_cast<std::uint64_t>(peak * share), 0.0, 0.5);
   }
   return next;
 }

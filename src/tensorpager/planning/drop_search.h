@@ -7,6 +7,7 @@
 // the beginning also now and then if it becomes a little slower.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <random>
@@ -24,8 +25,9 @@ class DropSearch {
  public:
   struct Choice {
     std::vector<bool> dropped;  // by number of droppable()
-    std::vector<Replay> replays;
-    Nanoseconds step;  // Nanoseconds::max() if it does not fit; as Candidate::step
+    Arguments arguments = Arguments::kFreed;
+    std::vector<Replay> replays = {};
+    Nanoseconds step = Nanoseconds::max();  // Nanoseconds::max() if it does not fit; as Candidate::step
   };
 
   DropSearch(const Groundwork& groundwork, Means means);
@@ -37,28 +39,33 @@ class DropSearch {
  private:
   void search_within(base::Bytes budget, const Choice* begin_with);
   /// The step of a choice that is slower than `most` is Nanoseconds::max(), if replays alone make it so.
-  Choice judge(std::vector<bool> dropped, Nanoseconds most = Nanoseconds::max());
+  Choice judge(std::vector<bool> dropped, Arguments arguments, Nanoseconds most = Nanoseconds::max());
   Nanoseconds step_of(const trace::Trace& rewritten) const;
   void offer(const Choice& choice);
-  void drop_by_ratio();
-  void shave_peaks();
+  void drop_by_ratio(Arguments arguments);
+  void shave_peaks(Arguments arguments);
+  double cost_a_byte(std::uint32_t gap, Arguments arguments) const;
+  const std::vector<std::uint32_t>& by_ratio(Arguments arguments) const {
+    return by_ratio_[static_cast<std::size_t>(arguments)];
+  }
   /// Drops more until no op has more than `target` live bytes, or nothing is left to drop there. Costs count by factors
   /// that are drawn anew each time, with `noise` as the standard deviation of their logarithms.
-  std::vector<bool> shaved(std::vector<bool> dropped, std::uint64_t target, double weight, double noise);
+  std::vector<bool> shaved(std::vector<bool> dropped, Arguments arguments, std::uint64_t target, double weight,
+                           double noise);
   /// By op: the bytes that are live, but for what is dropped there.
   std::vector<std::int64_t> live_without(const std::vector<bool>& dropped) const;
   void anneal(std::size_t judgements);
-  std::vector<bool> changed(const std::vector<bool>& dropped);
+  std::vector<bool> changed(const Choice& choice);
   std::size_t below(std::size_t n) { return std::uniform_int_distribution<std::size_t>(0, n - 1)(random_); }
 
   const Groundwork& groundwork_;
   Means means_;
   Recomputation recomputation_;
-  trace::Trace unnamed_;                 // the window; names would be copied for each choice
-  std::vector<std::uint32_t> by_ratio_;  // gaps, the cheapest for each byte first
-  base::Bytes budget_;                   // that choices are judged with
-  std::size_t judged_ = 0;               // choices
-  std::vector<Choice> best_;             // within this budget, by step
+  trace::Trace unnamed_;                                // the window; names would be copied for each choice
+  std::array<std::vector<std::uint32_t>, 2> by_ratio_;  // by Arguments: gaps, the cheapest for each byte first
+  base::Bytes budget_;                                  // that choices are judged with
+  std::size_t judged_ = 0;                              // choices
+  std::vector<Choice> best_;                            // within this budget, by step
   std::mt19937 random_{1};
 };
 

@@ -27,8 +27,12 @@ bool has(const std::vector<StorageId>& list, StorageId id) { return std::ranges:
 /// Goes through the window and collects replays.
 class Recomputation::Builder {
  public:
-  Builder(const Recomputation& of, const std::vector<bool>& dropped, std::size_t most)
-      : of_(of), most_(most), missing_(dropped), built_at_(of.rebuildable_until_.size(), kNowhere) {}
+  Builder(const Recomputation& of, const std::vector<bool>& dropped, std::size_t most, Arguments arguments)
+      : of_(of),
+        most_(most),
+        arguments_(arguments),
+        missing_(dropped),
+        built_at_(of.rebuildable_until_.size(), kNowhere) {}
 
   std::optional<std::vector<Replay>> run() {
     for (std::uint32_t i = 0; i < missing_.size(); ++i) {
@@ -42,6 +46,10 @@ class Recomputation::Builder {
 
  private:
   static constexpr std::uint32_t kNowhere = UINT32_MAX;
+
+  bool is_dead(StorageId id, std::uint32_t op) const {
+    return op > of_.versions_.until(id, static_cast<std::uint32_t>(of_.versions_.writers(id).size()));
+  }
 
   bool is_entry(StorageId id) const { return of_.trace_.storages[index(id)].entry; }
 
@@ -59,7 +67,9 @@ class Recomputation::Builder {
     const bool is_alive = before <= of_.versions_.until(id, version) && version > 0;
     const std::optional<std::uint32_t> gap = is_alive ? gap_at(id, before) : std::nullopt;
     if (is_alive && !gap) return;
-    if (built_at_[of_.node(id, version)] == before) return;
+    const std::uint32_t built_at = built_at_[of_.node(id, version)];
+    if (built_at == before) return;
+    if (arguments_ == Arguments::kKeptForMore && built_at != kNowhere && is_dead(id, before)) return;
     if (gap) missing_[*gap] = false;
     ++depth_;
     is_too_deep_ |= depth_ > kDeepest;
@@ -96,6 +106,7 @@ class Recomputation::Builder {
 
   const Recomputation& of_;
   std::size_t most_;
+  Arguments arguments_;
   std::vector<bool> missing_;            // by gap: dropped, and not rebuilt yet
   std::vector<std::uint32_t> built_at_;  // by node: the op before which it was rebuilt last
   std::vector<Replay> replays_;
@@ -123,18 +134,32 @@ Recomputation::Recomputation(const trace::Trace& trace, const Liveness& liveness
   }
   find_gaps(liveness);
   index_gaps();
+  find_costs(op_times);
+  index_gaps();
+}
+
+void Recomputation::find_costs(const std::vector<Nanoseconds>& op_times) {
   std::vector<bool> one(droppable_.size());
   std::vector<Droppable> kept;
+  std::vector<std::vector<std::uint32_t>> ops;      // by gap that is kept
+  std::vector<std::int64_t> gaps(op_times.size());  // by op: that need it
   for (std::size_t i = 0; i < droppable_.size(); ++i) {
     one[i] = true;
-    const auto its = replays(one, kMostReplaysOfOne);
+    const auto its = replays(one, kMostReplaysOfOne, Arguments::kFreed);
     one[i] = false;
     if (!its) continue;
-    for (const Replay& replay : *its) droppable_[i].cost += op_times[replay.op];
+    ops.emplace_back();
+    for (const Replay& replay : *its) {
+      droppable_[i].cost += op_times[replay.op];
+      ops.back().push_back(replay.op);
+      ++gaps[replay.op];
+    }
     kept.push_back(droppable_[i]);
   }
+  for (std::size_t i = 0; i < kept.size(); ++i) {
+    for (const std::uint32_t op : ops[i]) kept[i].shared += op_times[op] / gaps[op];
+  }
   droppable_ = std::move(kept);
-  index_gaps();
 }
 
 void Recomputation::index_gaps() {
@@ -178,14 +203,15 @@ void Recomputation::find_gaps(const Liveness& liveness) {
       const std::uint32_t from = uses[use - 1].op;
       const std::uint32_t to = uses[use].op;
       if (to - from < kShortestGap || rebuildable_until_[node(id, versions_.before(to, id))] < to) continue;
-      droppable_.push_back({.storage = id, .bytes = life.bytes, .from = from, .to = to, .cost = Nanoseconds(0)});
+      droppable_.push_back({.storage = id, .bytes = life.bytes, .from = from, .to = to, .cost = {}, .shared = {}});
     }
   }
   std::ranges::sort(droppable_, {}, [](const Droppable& gap) { return std::pair(gap.to, index(gap.storage)); });
 }
 
-std::optional<std::vector<Replay>> Recomputation::replays(const std::vector<bool>& dropped, std::size_t most) const {
-  return Builder(*this, dropped, most).run();
+std::optional<std::vector<Replay>> Recomputation::replays(const std::vector<bool>& dropped, std::size_t most,
+                                                          Arguments arguments) const {
+  return Builder(*this, dropped, most, arguments).run();
 }
 
 }  // namespace tensorpager::planning

@@ -2,7 +2,8 @@
 //
 // A storage may be dropped between two of its uses if every op that had written it by then can run again before the
 // second: the op is pure, and its arguments are there as they were, or can be rebuilt themselves. A rebuilt storage
-// stays for its later uses; what is rebuilt only as an argument of another replay is freed after it.
+// stays for its later uses. What is rebuilt only as an argument of another replay is freed after it, or is kept for
+// more replays that need it: the keys of an attention, say, of which each step's scores are rebuilt.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +24,11 @@ struct Droppable {
   std::uint32_t from;   // the use before
   std::uint32_t to;     // the use that needs it again
   Nanoseconds cost;     // of the replays that rebuild it, if nothing else is dropped
+  Nanoseconds shared;   // the same, if what several of these gaps need is divided among them
 };
+
+/// What becomes of arguments that are dead in the window and were rebuilt for a replay.
+enum class Arguments : std::uint8_t { kFreed, kKeptForMore };
 
 class Recomputation {
  public:
@@ -35,7 +40,8 @@ class Recomputation {
 
   /// The replays that rebuild what is dropped, in the order in which plan::rewrite takes them. `dropped` is by number
   /// of droppable(). Returns nullopt if there would be more than `most`, or if arguments of arguments are too many.
-  std::optional<std::vector<Replay>> replays(const std::vector<bool>& dropped, std::size_t most) const;
+  std::optional<std::vector<Replay>> replays(const std::vector<bool>& dropped, std::size_t most,
+                                             Arguments arguments) const;
 
  private:
   class Builder;
@@ -46,6 +52,7 @@ class Recomputation {
   std::uint32_t available_until(StorageId id, std::uint32_t version) const;
   std::uint32_t rebuildable_until(StorageId id, std::uint32_t version) const;
   void find_gaps(const Liveness& liveness);
+  void find_costs(const std::vector<Nanoseconds>& op_times);
   void index_gaps();
   std::span<const std::uint32_t> gaps_of(StorageId id) const {
     const std::size_t begin = gap_begins_[trace::index(id)];
