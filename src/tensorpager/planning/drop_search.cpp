@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <optional>
 #include <utility>
 
 #include "tensorpager/plan/rewriting.h"
@@ -23,6 +24,8 @@ constexpr double kLeft[] = {0, 0.12, 0.25, 0.4, 0.6, 0.8};
 /// How much it counts against a storage that others are rebuilt near it.
 constexpr double kWeights[] = {0, 2, 20};
 constexpr std::size_t kMostJudgements = 1500;
+/// Where to keep arguments makes a window so much quicker, the search goes on from there.
+constexpr double kWorthKeeping = 0.95;
 /// So many changes are tried for each judgement: most are slower by their replays alone.
 constexpr std::size_t kTriesAJudgement = 4;
 /// A choice that is slower by this part is taken once in e times at the beginning, and never at the end.
@@ -71,16 +74,28 @@ void DropSearch::search_within(base::Bytes budget, const Choice* begin_with) {
   const std::size_t gaps = recomputation_.droppable().size();
   offer(judge(std::vector<bool>(gaps), Arguments::kFreed));
   if (gaps == 0) return;
-  if (begin_with != nullptr) {
+  if (begin_with != nullptr)
     offer(judge(begin_with->dropped, begin_with->arguments));
-  } else {
-    for (const Arguments arguments : kArguments) {
-      drop_by_ratio(arguments);
-      shave_peaks(arguments);
-    }
+  else
+    construct(Arguments::kFreed);
+  std::optional<Choice> begin = best();
+  if (begin_with == nullptr) {
+    construct(Arguments::kKeptForMore);
+    const std::optional<Choice> kept = best();
+    if (kept && (!begin || seconds(kept->step) < kWorthKeeping * seconds(begin->step))) begin = kept;
   }
+  if (!begin) return;
   const std::size_t work = groundwork_.problem.options.techniques.annealing;
-  anneal(std::min(work / groundwork_.liveness.ops(), kMostJudgements) / std::size(kWithout));
+  anneal(std::move(*begin), std::min(work / groundwork_.liveness.ops(), kMostJudgements) / std::size(kWithout));
+}
+
+void DropSearch::construct(Arguments arguments) {
+  drop_by_ratio(arguments);
+  shave_peaks(arguments);
+}
+
+std::optional<DropSearch::Choice> DropSearch::best() const {
+  return best_.empty() ? std::nullopt : std::optional(best_.front());
 }
 
 DropSearch::Choice DropSearch::judge(std::vector<bool> dropped, Arguments arguments, Nanoseconds most) {
@@ -192,9 +207,8 @@ std::vector<std::int64_t> DropSearch::live_without(const std::vector<bool>& drop
   return live;
 }
 
-void DropSearch::anneal(std::size_t judgements) {
-  if (best_.empty() || best_.front().step <= 2 * groundwork_.starts.back()) return;
-  Choice at = best_.front();
+void DropSearch::anneal(Choice at, std::size_t judgements) {
+  if (at.step <= 2 * groundwork_.starts.back()) return;
   const std::size_t before = judged_;
   for (std::size_t tries = kTriesAJudgement * judgements; tries > 0 && judged_ < before + judgements; --tries) {
     const double done = static_cast<double>(judged_ - before) / static_cast<double>(judgements);

@@ -10,6 +10,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <random>
 #include <vector>
 
@@ -42,6 +43,8 @@ class DropSearch {
   Choice judge(std::vector<bool> dropped, Arguments arguments, Nanoseconds most = Nanoseconds::max());
   Nanoseconds step_of(const trace::Trace& rewritten) const;
   void offer(const Choice& choice);
+  void construct(Arguments arguments);
+  std::optional<Choice> best() const;
   void drop_by_ratio(Arguments arguments);
   void shave_peaks(Arguments arguments);
   double cost_a_byte(std::uint32_t gap, Arguments arguments) const;
@@ -54,7 +57,7 @@ class DropSearch {
                            double noise);
   /// By op: the bytes that are live, but for what is dropped there.
   std::vector<std::int64_t> live_without(const std::vector<bool>& dropped) const;
-  void anneal(std::size_t judgements);
+  void anneal(Choice at, std::size_t judgements);
   std::vector<bool> changed(const Choice& choice);
   std::size_t below(std::size_t n) { return std::uniform_int_distribution<std::size_t>(0, n - 1)(random_); }
 
