@@ -412,4 +412,11 @@ MUTATIONS = [
         "constexpr double kWithout[] = {0, 0};",
         "planning",
     ),
+    Mutation(
+        "what-is-dropped-twice-is-rebuilt-once",
+        "planning/recomputation.cpp",
+        "    if (arguments_ == Arguments::kKeptForMore && built_at != kNowhere && is_dead(id, before)) return;",
+        "    if (arguments_ == Arguments::kKeptForMore && built_at != kNowhere) return;",
+        "planning",
+    ),
 ]

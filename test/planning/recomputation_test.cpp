@@ -96,6 +96,21 @@ TEST(Recomputation, RebuildsAnArgumentOfSeveralReplaysOnceIfItIsKept) {
   EXPECT_EQ(plan::values(done->trace, done->entries, done->storages), plan::values(trace));
 }
 
+TEST(Recomputation, RebuildsWhatIsDroppedAgainAlthoughArgumentsAreKept) {
+  trace::Trace trace{.granule = base::Bytes(512)};
+  trace.storages = {{.bytes = base::Bytes(20'000), .entry = true}, {.bytes = base::Bytes(20'000)}};
+  const trace::StorageId entry = storage(0), made = storage(1);
+  trace.ops.push_back({.name = "make", .reads = {entry}, .births = {made}, .purity = Purity::kPure});
+  for (int use = 0; use < 2; ++use) {
+    for (int i = 0; i < 6; ++i) trace.ops.push_back({.name = "other", .reads = {entry}});
+    trace.ops.push_back({.name = "use", .reads = {made}});
+  }
+  trace.ops.back().deaths = {made};
+  trace::check(trace);
+  EXPECT_EQ(of(trace).replays({true, true}, 100, Arguments::kKeptForMore),
+            (std::vector<Replay>{{.op = 0, .before = 7, .keeps = {made}}, {.op = 0, .before = 14, .keeps = {made}}}));
+}
+
 TEST(Recomputation, DropsNothingWhoseArgumentsAreWrittenOrWhoseOpsAreNotPure) {
   // Storage 2 is made from 1, which stays.
   trace::Trace written = chain(2);
