@@ -225,10 +225,13 @@ def lower_bound(text: str, machine: Machine, budget: int, grid: int, replays: bo
     for op in ops:
         computed.append(computed[-1] + op["seconds"] * 1e3)
 
+    said = set()  # of these statements, as two ops may be chosen in either order
+
     def takes_its_replays(r, k):
         """Between these ops are all replays of what is dropped and needed again between them."""
         inside = [i for i, s in enumerate(idle) if s.rebuilding is not None and s.after >= r and s.returns <= k]
-        if inside:
+        if inside and (r, k) not in said:
+            said.add((r, k))
             columns = [start[k], start[r], *(dropped + i for i in inside)]
             at_least(columns, [1, -1, *(-idle[i].rebuilding * 1e3 for i in inside)], computed[k] - computed[r])
 

@@ -20,7 +20,6 @@ endif()
 tensorpager_test_program(cpp_unaware SOURCES contract/cpp/unaware.cpp LIBS torch_cpu)
 tensorpager_test_program(cpp_aware
   SOURCES contract/cpp/aware.cpp programs/cpp/digest.cpp programs/cpp/raw_pointers.cpp LIBS tensorpager_library)
-set_target_properties(cpp_aware PROPERTIES UNITY_BUILD ON)
 
 # Without libtorch, or with what is none.
 tensorpager_test_program(cpp_late SOURCES contract/cpp/late.cpp LIBS ${CMAKE_DL_LIBS})
@@ -30,7 +29,7 @@ foreach(version new old)
   set_target_properties(torch_${version} PROPERTIES
     OUTPUT_NAME torch_cpu LIBRARY_OUTPUT_DIRECTORY ${PROJECT_SOURCE_DIR}/build/cpp/${version})
 endforeach()
-set_target_properties(cpp_programs PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 4)
+set_target_properties(cpp_programs PROPERTIES UNITY_BUILD_BATCH_SIZE 4)
 
 if(TENSORPAGER_CUDA)
   include(emulation.cmake)

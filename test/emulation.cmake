@@ -7,4 +7,4 @@ tensorpager_own_target(tensorpager_mini_pager)
 target_compile_options(tensorpager_mini_pager PRIVATE -O1 -g0)
 target_link_libraries(tensorpager_mini_pager PRIVATE torch_cuda)
 set_target_properties(tensorpager_mini_pager PROPERTIES
-  UNITY_BUILD ON LIBRARY_OUTPUT_DIRECTORY ${PROJECT_SOURCE_DIR}/build/cpp BUILD_RPATH "${TORCH_DIR}/lib")
+  LIBRARY_OUTPUT_DIRECTORY ${PROJECT_SOURCE_DIR}/build/cpp BUILD_RPATH "${TORCH_DIR}/lib")

@@ -21,7 +21,7 @@ SEEDS = int(os.environ.get("TENSORPAGER_TEST_SEEDS", "2"))
 
 def run(program, folder, budget=None, seed=None):
     """One run in a fresh process; without Tensorpager where there is no budget."""
-    assert BINARY.exists(), f"{BINARY} is missing: run `make build`"
+    assert BINARY.exists(), f"{BINARY} is missing: run `cmake --build --preset dev`"
     variables = {name: value for name, value in os.environ.items() if not name.startswith("TENSORPAGER_")}
     variables |= {"OMP_NUM_THREADS": "1", "TENSORPAGER_WITNESS": WITNESS_OPS}
     words, stats = [BINARY, program], folder / "stats.json"

@@ -28,7 +28,7 @@ class DropSearch {
     std::vector<bool> dropped;  // by number of droppable()
     Arguments arguments = Arguments::kFreed;
     std::vector<Replay> replays = {};
-    Nanoseconds step = Nanoseconds::max();  // Nanoseconds::max() if it does not fit; as Candidate::step
+    Nanoseconds step = Nanoseconds::max();  // this if it does not fit; else as Candidate::step
   };
 
   DropSearch(const Groundwork& groundwork, Means means);

@@ -95,7 +95,8 @@ constexpr Named kNamed[] = {
     {"aten::_scaled_dot_product*", Purity::kNoDraw, "draws only if there is dropout"},
 };
 
-/// Ops whose kernels on CUDA add in any order (atomics), or choose among values in any order: names as in kNamed.
+/// Ops whose kernels on CUDA add in any order (atomics), or choose among values in any order: names as in kNamed. Those
+/// of embeddings, of max_pool2d and of attention are not in torch's documentation, and are here for safety.
 constexpr std::string_view kUnorderedOnCuda[] = {
     "aten::convolution_backward",
     "aten::cudnn_convolution_transpose",
@@ -105,7 +106,6 @@ constexpr std::string_view kUnorderedOnCuda[] = {
     "aten::index_copy*",
     "aten::index_reduce*",
     "aten::scatter*",
-    "aten::gather_backward",
     "aten::cumsum*",
     "aten::histc*",
     "aten::bincount*",

@@ -3,7 +3,8 @@
 // torch's op database twice, or by reading. An op that no line knows is never replayed.
 //
 // What is replayed are the CPU's kernels, with one number of threads: see Ambient. What is said of CUDA's kernels is
-// for traces only: it is torch's own documentation (torch.use_deterministic_algorithms), and was not tried on hardware.
+// for traces only, and was not tried on hardware. It follows the documentation of torch.use_deterministic_algorithms,
+// but that a convolution's forward pass counts as pure, as if cuDNN took the same algorithm each time.
 #pragma once
 
 #include <ATen/core/dispatch/Dispatcher.h>
