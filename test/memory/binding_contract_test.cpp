@@ -1,4 +1,4 @@
-// What every binding must do with its 14 functions, called as the pager calls them: bytes are where they belong, absent
+// What every binding must do with its 15 functions, called as the pager calls them: bytes are where they belong, absent
 // blocks cannot be read, and memory that is given back is there for others.
 #include <gtest/gtest.h>
 
@@ -170,6 +170,32 @@ TEST_P(BindingContract, AbsentBlocksCanDie) {
   page_out(*tensor);
   destroy(std::move(tensor));
   destroy(make(100_KiB, 4));
+}
+
+TEST_P(BindingContract, AnAbsentBlockTakesOverTheMemoryOfAnother) {
+  auto tensor = make(100_KiB, 3);
+  page_out(*tensor);
+  const std::byte* const address = tensor->block.data;
+  auto fresh = make(100_KiB, 4);
+  space_.set_owner(fresh->block.data, nullptr);
+  const pager::Relocation over = binding_->begin_take_over(tensor->block, fresh->block);
+  over.carry_out();
+  over.end();
+  tensor->block.word = 0;
+  tensor->value = 4;
+  EXPECT_TRUE(holds(*tensor));
+  EXPECT_EQ(fresh->block.data, nullptr);
+  EXPECT_EQ(tensor->storage.data, tensor->block.data);
+  EXPECT_EQ(space_.owner_at(tensor->block.data), &tensor->block);
+  EXPECT_TRUE(tensor->block.data == address || binding_->placed() != nullptr);
+  fill(*tensor, 5);
+  auto other = make(100_KiB, 6);
+  EXPECT_TRUE(holds(*tensor)) << "nobody else is given its memory";
+  destroy(std::move(other));
+  page_out(*tensor);
+  page_in(*tensor, Access::kWrite);
+  EXPECT_TRUE(holds(*tensor));
+  destroy(std::move(tensor));
 }
 
 TEST_P(BindingContract, NoBlockHasAnothersBytesHoweverTheyComeAndGo) {

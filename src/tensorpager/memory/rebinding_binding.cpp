@@ -114,6 +114,12 @@ pager::Relocation RebindingBinding::begin_bind(Block& block, std::vector<Piece> 
   return {.way = pager::Relocation::Way::kIn};
 }
 
+pager::Relocation RebindingBinding::begin_take_over(Block& block, Block& fresh) {
+  if (fresh.holder != nullptr) holders_.forget(fresh);
+  places_.hand_over(fresh, block);
+  return begin_bind(block, {{std::exchange(fresh.data, nullptr), fresh.charged}}, Access::kWrite);
+}
+
 void RebindingBinding::discard(Block& block, std::span<const Piece>) noexcept { places_.give_back(block); }
 
 void RebindingBinding::make_writable(Block& block) {

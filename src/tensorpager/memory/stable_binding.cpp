@@ -258,6 +258,11 @@ pager::Relocation StableBinding::begin_bind(Block& block, std::vector<Piece> pie
   return {.way = Way::kIn, .from = in_parts(pieces), .to = block.data, .access = access, .mover = this};
 }
 
+/// The address of `fresh` is given back with its pages.
+pager::Relocation StableBinding::begin_take_over(Block& block, Block& fresh) {
+  return begin_bind(block, {{std::exchange(fresh.data, nullptr), fresh.charged}}, Access::kWrite);
+}
+
 void StableBinding::relocate(const pager::Relocation& relocation) {
   const auto& [way, from, to, access, mover] = relocation;
   const int during = way == Way::kOut ? PROT_NONE : access == Access::kRead ? PROT_READ : PROT_READ | PROT_WRITE;

@@ -33,6 +33,7 @@ class StableBinding final : public pager::Binding, public pager::PageMover {
   pager::Relocation begin_unbind(pager::Block& block) override;
   std::vector<arena::Piece> stage(pager::Block& block, const arena::Place& place, base::Bytes pool_allowance) override;
   pager::Relocation begin_bind(pager::Block& block, std::vector<arena::Piece> pieces, pager::Access access) override;
+  pager::Relocation begin_take_over(pager::Block& block, pager::Block& fresh) override;
   void discard(pager::Block& block, std::span<const arena::Piece> pieces) noexcept override;
   void make_writable(pager::Block& block) override;
   void poison(bool on) override { poison_ = on; }

@@ -25,6 +25,13 @@ void Admission::admit(PinSet& pins) {
   });
 }
 
+std::vector<Block*> Admission::dropped_among(const PinSet& pins) {
+  std::vector<Block*> dropped;
+  for (const auto& miss : pins.misses_)
+    if (miss.block != nullptr && miss.block->is_dropped()) dropped.push_back(miss.block);
+  return dropped;
+}
+
 void Admission::pin(PinSet& pins, Block& block, Access access) {
   TENSORPAGER_CHECK(pager_.pin_if_ready(block, access));
   pins.pins_.push_back(&block);

@@ -50,6 +50,9 @@ class Binding {
   /// Returns the relocation that puts the staged pages in place, each at once. With kRead they are read-only, so that
   /// the first write is detected.
   virtual Relocation begin_bind(Block& block, std::vector<arena::Piece> pieces, Access access) = 0;
+  /// The relocation that gives the absent block the memory of `fresh`, which is resident, as large, and has none
+  /// afterwards: neither an address nor a place.
+  virtual Relocation begin_take_over(Block& block, Block& fresh) = 0;
   /// The staged pages go to the pool, if there is one, or to the machine.
   virtual void discard(Block& block, std::span<const arena::Piece> pieces) noexcept = 0;
   /// The block stops being clean, or its page-out is cancelled.

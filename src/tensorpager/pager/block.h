@@ -27,6 +27,7 @@ enum class Residence : std::uint8_t {
   kPassedOn,  // it is leaving, and page-ins behind its page-out get its pages
   kBelow,     // its bytes are in the tier only
   kArriving,  // its page-in is submitted
+  kDropped,   // its bytes are nowhere; a replay rebuilds them
   kOrphaned,  // no storage's block: a place that is in use until its bytes are copied
   kDead,      // its storage died
 };
@@ -38,8 +39,9 @@ constexpr bool is_charged(Residence residence) {
 }
 
 /// Bits of the state word.
-inline constexpr std::uint64_t kAbsent = std::uint64_t{1} << 63;  // leaving, below or arriving; or it is being moved
-inline constexpr std::uint64_t kDead = std::uint64_t{1} << 62;    // its storage is gone
+inline constexpr std::uint64_t kAbsent = std::uint64_t{1}
+                                         << 63;  // leaving, below, arriving, dropped; or it is being moved
+inline constexpr std::uint64_t kDead = std::uint64_t{1} << 62;   // its storage is gone
 inline constexpr std::uint64_t kClean = std::uint64_t{1} << 61;  // resident, read-only, and the tier has the same bytes
 inline constexpr std::uint64_t kUnclaimed = std::uint64_t{1} << 60;  // resident, and no storage is known to notify
 inline constexpr std::uint64_t kExport = std::uint64_t{1} << 32;     // one pin of a named export
@@ -70,6 +72,7 @@ struct Block {
   bool is_leaving() const { return residence == Residence::kLeaving || is_passed_on(); }
   bool is_passed_on() const { return residence == Residence::kPassedOn; }
   bool is_arriving() const { return residence == Residence::kArriving; }
+  bool is_dropped() const { return residence == Residence::kDropped; }
   bool is_charged() const { return pager::is_charged(residence); }
   bool is_clean() const { return (state() & kClean) != 0; }
   bool is_pinned() const { return (state() & (kPinMask | kExportMask | kUnclaimed)) != 0; }

@@ -33,7 +33,9 @@ void Pager::do_boundary_work(std::uint64_t now) {
     const std::uint64_t resident = arena::resident_size(space_.begin(), space_.end()).count();
     counts_.witness_peak_bytes = std::max(counts_.witness_peak_bytes, resident);
   }
-  if (fuzzer_) fuzzer_->op_begins(now, table_, transfers_, executor_, counts_);
+  if (fuzzer_)
+    fuzzer_->op_begins(now, table_, transfers_, executor_, t_state.is_rebuilding ? nullptr : rebuilder_.load(),
+                       counts_);
 }
 
 }  // namespace tensorpager::pager

@@ -22,9 +22,21 @@ bool Pager::serve_fault(const void* address, FaultKind kind) noexcept {
   if (t_state.in_pager || !space_.contains(address))
     return false;  // before the lock: a real fault may come from anywhere
   const PagingTime paging(is_paging_timed(), &paging_nanoseconds_);
+  Block* unsettled = nullptr;
+  if (!serve_fault_once(address, kind, unsettled)) return false;
+  return unsettled == nullptr || rebuilder_.load()->settle_elsewhere(*unsettled);
+}
+
+/// If the block must be settled first, only says so.
+bool Pager::serve_fault_once(const void* address, FaultKind kind, Block*& unsettled) noexcept {
   const Lock lock(*this);
   Block* block = locate(address);
   if (block == nullptr) return false;
+  if (!may_be_exposed(*block)) {
+    ++counts_.faults;
+    unsettled = block;
+    return true;
+  }
   try {
     if (block->is_leaving()) {
       ++counts_.faults;
@@ -55,18 +67,36 @@ bool Pager::serve_fault(const void* address, FaultKind kind) noexcept {
 }
 
 Block* Pager::pin_export_once(const void* address) {
-  const Lock lock(*this);
-  Block* block = locate(address);
-  if (block != nullptr) export_locked(*block);
-  return block;
+  for (;;) {
+    Block* block = nullptr;
+    {
+      const Lock lock(*this);
+      block = locate(address);
+      if (block == nullptr || export_locked(*block)) return block;
+    }
+    rebuilder_.load()->settle(*block);
+  }
 }
 
 void Pager::pin_export_once(Block& block) {
-  const Lock lock(*this);
-  export_locked(block);
+  for (;;) {
+    {
+      const Lock lock(*this);
+      if (export_locked(block)) return;
+    }
+    rebuilder_.load()->settle(block);
+  }
 }
 
-void Pager::export_locked(Block& block) {
+/// Returns false if the block, or what is rebuilt from it, must be settled first.
+bool Pager::may_be_exposed(const Block& block) noexcept {
+  Rebuilder* const rebuilder = rebuilder_;
+  return rebuilder == nullptr || (rebuilder->expose(block) && !block.is_dropped());
+}
+
+/// Returns false if the block must be settled first.
+bool Pager::export_locked(Block& block) {
+  if (!may_be_exposed(block)) return false;
   if (block.is_leaving()) transfers_.take_back(block);
   if (block.is_absent()) {
     room_.bring_in(block, Access::kWrite);
@@ -77,6 +107,7 @@ void Pager::export_locked(Block& block) {
     export_bytes_ += block.charged.count();
     note_unevictable();
   }
+  return true;
 }
 
 void Pager::unpin_export(Block& block) noexcept {

@@ -22,13 +22,17 @@ void Transfers::use(std::unique_ptr<transfer::Queues> queues) {
   passed_on_ = {};
 }
 
+/// Returns false if the block is resident, but no storage has it as its own any more.
+bool Transfers::may_leave(Block& block) {
+  if ((block.state() & (kAbsent | kUnclaimed)) != 0 || is_claimed(block)) return true;
+  block.word.fetch_or(kUnclaimed);
+  return false;
+}
+
 bool Transfers::begin_page_out(Block& block) {
   if (block.is_leaving()) return true;
+  if (!may_leave(block)) return false;
   std::uint64_t word = block.state();
-  if ((word & (kAbsent | kUnclaimed)) == 0 && !is_claimed(block)) {
-    block.word.fetch_or(kUnclaimed);
-    return false;
-  }
   if ((word & ~kClean) != 0 || !block.word.compare_exchange_strong(word, kAbsent)) return false;
   if ((word & kClean) == 0) {
     try {

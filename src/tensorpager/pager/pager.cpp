@@ -42,13 +42,15 @@ void Pager::start(const Options& options, std::unique_ptr<transfer::Queues> queu
   first_op_ = clock_;
   floor_ = 0;
   curve_ = options.curve ? std::make_optional<Curve>() : std::nullopt;
-  fuzzer_ = options.fuzz ? std::make_optional<Fuzzer>(*options.fuzz, options.fuzz_evictions) : std::nullopt;
+  fuzzer_.reset();
+  if (options.fuzz) fuzzer_.emplace(*options.fuzz, Fuzzer::Tries{options.fuzz_evictions, options.fuzz_drops});
   witness_ops_ = options.witness_ops;
   boundary_work_.set_work_at_each_op(fuzzer_ || witness_ops_ != 0);
   binding_.poison(options.fuzz.has_value());
 }
 
 void Pager::stop() {
+  end_drops();
   const Lock lock(*this);
   fuzzer_.reset();
   witness_ops_ = 0;
@@ -93,7 +95,7 @@ Block& Pager::create_once(Bytes size) {
   block->last_use = clock_.load(std::memory_order_relaxed);
   PinSet* holder = t_state.top;
   const bool held = holder != nullptr && holder->keeps_temporaries();
-  base::EventSink* const sink = this->sink();
+  base::EventSink* const sink = t_state.is_rebuilding ? nullptr : this->sink();
   const PagingTime paging(is_paging_timed(), &paging_nanoseconds_);
   {
     const Lock lock(*this);
@@ -136,12 +138,18 @@ Block& Pager::create_once(Bytes size) {
 }
 
 void Pager::destroy(Block& block) noexcept {
-  base::EventSink* const sink = this->sink();
+  const std::uint64_t number = block.number;
+  destroy_block(block);
+  if (Rebuilder* const rebuilder = rebuilder_) rebuilder->died(number);
+}
+
+void Pager::destroy_block(Block& block) noexcept {
+  base::EventSink* const sink = t_state.is_rebuilding ? nullptr : this->sink();
   const PagingTime paging(is_paging_timed(), &paging_nanoseconds_);
   if (sink != nullptr) sink->block_died(t_state.recorded_op, block.number);
   const Lock lock(*this);
   executor_.forget_page_ins(block);
-  if (executor_.source() != nullptr) executor_.source()->died(block);
+  if (executor_.source() != nullptr && !t_state.is_rebuilding) executor_.source()->died(block);
   if (block.is_leaving()) {
     if (transfers_.passes_places_on() && block.copying) {  // the copy goes on, into a slot that nobody reads
       Block& orphan = transfers_.orphan_place(block);
@@ -165,6 +173,11 @@ void Pager::destroy(Block& block) noexcept {
   table_.change(block, Residence::kDead);
   transfers_.settle_pool();
   note_curve();
+  end_record(block);
+}
+
+/// Of a block that died.
+void Pager::end_record(Block& block) noexcept {
   const std::uint64_t last = block.word.fetch_or(kDead, std::memory_order_acq_rel);
   if ((last & kPinMask) != 0)
     t_state.pinned -= block.charged.count();
@@ -202,9 +215,19 @@ void Pager::admit(PinSet& pins) {
 }
 
 void Pager::admit_once(PinSet& pins) {
-  const Lock lock(*this);
-  admission_.admit(pins);
-  note_curve();
+  for (;;) {
+    std::vector<Block*> dropped;
+    {
+      const Lock lock(*this);
+      dropped = Admission::dropped_among(pins);
+      if (dropped.empty()) {
+        admission_.admit(pins);
+        return note_curve();
+      }
+    }
+    pins.unpin_all();  // a replay needs room of its own
+    rebuild(dropped);
+  }
 }
 
 void Pager::keep_room(PinSet& pins) {

@@ -33,6 +33,7 @@
 #include "tensorpager/pager/eviction_policy.h"
 #include "tensorpager/pager/executor.h"
 #include "tensorpager/pager/fuzzer.h"
+#include "tensorpager/pager/rebuilder.h"
 #include "tensorpager/pager/room.h"
 #include "tensorpager/pager/states.h"
 #include "tensorpager/pager/statistics.h"
@@ -50,6 +51,7 @@ class Pager {
     base::Bytes budget = base::kUnlimited;
     std::optional<std::uint64_t> fuzz;  // seed
     std::uint64_t fuzz_evictions = 2;   // tries at each op boundary
+    std::uint64_t fuzz_drops = 0;       // the same, of blocks that can be rebuilt
     std::uint64_t witness_ops = 0;      // 0: never ask the kernel
     bool curve = false;
   };
@@ -94,6 +96,18 @@ class Pager {
   std::byte* acquire_slab_chunk(base::Bytes size) {
     return with_relief([&] { return acquire_slab_chunk_once(size); });
   }
+
+  // --- dropped blocks
+  /// From now on blocks can be dropped; it must live for ever. Null: no more are.
+  void set_rebuilder(Rebuilder* rebuilder) { rebuilder_ = rebuilder; }
+  /// Drops a dirty block. Returns false if it is pinned, clean, absent, or cannot be rebuilt. Throws IoError.
+  bool drop(Block& block);
+  /// Gives a dropped block the memory of `fresh`, a block of the same size that only this thread has pinned and that no
+  /// storage owns any more: it is dead afterwards. Throws IoError; then the bytes of `fresh` are lost.
+  void take_over(Block& block, Block& fresh);
+  std::vector<Block*> dropped();
+  /// Rebuilds all, and lets the fuzzer drop no more. Throws as `Rebuilder::rebuild`.
+  void end_drops();
 
   // --- ops
   /// Counts an op; the fuzzer evicts here.
@@ -199,13 +213,18 @@ class Pager {
     }
   }
   Block& create_once(base::Bytes size);
+  void destroy_block(Block& block) noexcept;
+  void end_record(Block& block) noexcept;
+  void rebuild(std::span<Block* const> blocks);
   std::byte* acquire_slab_chunk_once(base::Bytes size);
   void admit_once(PinSet& pins);
   Block* pin_export_once(const void* address);
   void pin_export_once(Block& block);
   Block* locate(const void* address) const;
   void fit_into_budget();
-  void export_locked(Block& block);
+  bool export_locked(Block& block);
+  bool serve_fault_once(const void* address, FaultKind kind, Block*& unsettled) noexcept;
+  bool may_be_exposed(const Block& block) noexcept;
   void page_all_in();
   bool births_have_places();
   bool is_paging_timed() const { return sink() != nullptr || is_followed(); }
@@ -219,7 +238,9 @@ class Pager {
     const ThreadState* const thread = ended_.exchange(nullptr, std::memory_order_acquire);
     if (executor_.source() != nullptr && thread == follower_) executor_.end_op();
   }
-  bool is_told_to_source() const { return executor_.source() != nullptr && follower_ == &t_state; }
+  bool is_told_to_source() const {
+    return executor_.source() != nullptr && follower_ == &t_state && !t_state.is_rebuilding;
+  }
   void note_unevictable();
   void note_curve();
 
@@ -241,6 +262,7 @@ class Pager {
   std::optional<Curve> curve_;
   BoundaryWork boundary_work_;
   std::optional<Fuzzer> fuzzer_;
+  std::atomic<Rebuilder*> rebuilder_{nullptr};
   std::uint64_t witness_ops_ = 0;
   std::uint64_t export_bytes_ = 0;
   std::uint64_t births_ = 0;                   // blocks ever made

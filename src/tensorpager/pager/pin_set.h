@@ -105,6 +105,14 @@ class PinSet {
     Access access;
   };
 
+  /// Lets go of what is pinned, which is admitted with the rest later. What the op does with it is not known any more.
+  void unpin_all() {
+    for (Block* block : pins_) {
+      misses_.push_back({block, Access::kWrite});
+      pager_.unpin(*block);
+    }
+    pins_.truncate(0);
+  }
   /// Pins what is resident, now that the plan has moved what it wanted.
   void pin_ready() {
     Miss* left = misses_.begin();

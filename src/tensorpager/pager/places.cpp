@@ -91,4 +91,10 @@ void Places::leave_to(const Block& old, const Block& block) {
   offsets_.emplace(&old, offset);
 }
 
+void Places::hand_over(const Block& block, Block& heir) {
+  const std::uint64_t offset = offsets_.extract(&block).mapped();
+  blocks_.at(offset) = &heir;
+  offsets_.emplace(&heir, offset);
+}
+
 }  // namespace tensorpager::pager

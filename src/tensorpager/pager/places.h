@@ -77,6 +77,8 @@ class Places {
   void move(Block& block, const Place& to);
   /// Gives the block's place to `old`, which is not evicted.
   void leave_to(const Block& old, const Block& block);
+  /// Gives it to `heir`, which has none.
+  void hand_over(const Block& block, Block& heir);
 
  private:
   arena::Placement::Evictability evictability(std::uint64_t now) const;

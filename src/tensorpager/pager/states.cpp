@@ -21,15 +21,19 @@ constexpr Transition kTransitions[] = {
     {R::kBelow, R::kArriving, "a page-in is submitted"},
     {R::kArriving, R::kResident, "the page-in is finished"},
     {R::kArriving, R::kBelow, "the page-in is cancelled, or it failed"},
+    {R::kResident, R::kDropped, "it is dropped, as a replay can rebuild its bytes"},
+    {R::kDropped, R::kResident, "a replay has rebuilt it"},
     {R::kResident, R::kDead, "its storage dies"},
     {R::kBelow, R::kDead, "its storage dies"},
+    {R::kDropped, R::kDead, "its storage dies"},
     {R::kOrphaned, R::kDead, "its copy is done"},
 };
 
 constexpr std::size_t index(Residence residence) { return static_cast<std::size_t>(residence); }
 
 bool is_absent(Residence residence) {
-  return residence == R::kLeaving || residence == R::kPassedOn || residence == R::kBelow || residence == R::kArriving;
+  return residence == R::kLeaving || residence == R::kPassedOn || residence == R::kBelow || residence == R::kArriving ||
+         residence == R::kDropped;
 }
 
 }  // namespace
@@ -59,6 +63,8 @@ std::string_view to_string(Residence residence) {
       return "below";
     case R::kArriving:
       return "arriving";
+    case R::kDropped:
+      return "dropped";
     case R::kOrphaned:
       return "orphaned";
     case R::kDead:

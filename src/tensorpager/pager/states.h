@@ -45,7 +45,7 @@ class BlockTable {
   Block& resident(std::size_t index) const { return *policy_->at(index); }
   /// The least recently used block that can be evicted; null if there is none.
   Block* choose_victim() const { return policy_->choose(); }
-  /// Blocks that are leaving, below or arriving, in no particular order.
+  /// Blocks that are leaving, below, arriving or dropped, in no particular order.
   const std::vector<Block*>& absent() const { return absent_; }
   std::size_t live() const { return policy_->size() + absent_.size(); }
 

@@ -23,6 +23,10 @@ struct Statistics {
   std::uint64_t page_out_bytes = 0;
   std::uint64_t page_in_bytes = 0;
   std::uint64_t clean_drops = 0;
+  std::uint64_t drops = 0;     // of blocks that a replay can rebuild, without a copy
+  std::uint64_t rebuilds = 0;  // of dropped blocks
+  std::uint64_t drop_bytes = 0;
+  std::uint64_t rebuild_bytes = 0;
   std::uint64_t faults = 0;              // accesses outside ops that found a block absent
   std::uint64_t faults_over_budget = 0;  // of those, for how many no room could be made
   std::uint64_t write_faults = 0;        // first writes that no op announced
@@ -73,6 +77,10 @@ struct Statistics {
     visit("page_out_bytes", page_out_bytes);
     visit("page_in_bytes", page_in_bytes);
     visit("clean_drops", clean_drops);
+    visit("drops", drops);
+    visit("rebuilds", rebuilds);
+    visit("drop_bytes", drop_bytes);
+    visit("rebuild_bytes", rebuild_bytes);
     visit("faults", faults);
     visit("faults_over_budget", faults_over_budget);
     visit("write_faults", write_faults);

@@ -22,6 +22,7 @@ struct ThreadState {
   std::uint32_t same_faults = 0;   // faults in a row at that address that were not served
   bool entered = false;            // was asked what kind of thread it is
   bool keeps_allocations = false;  // R4: a collective's own thread; what it allocates is never evicted
+  bool is_rebuilding = false;      // what it allocates is no part of the program
   bool in_pager = false;           // holds the pager's lock: a fault now is a real one
 };
 

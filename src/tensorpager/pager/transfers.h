@@ -100,6 +100,14 @@ class Transfers {
   Block* find_leaving(std::uint64_t number) const;
   bool is_copied(const Block& leaving) const { return queues_->is_done(leaving.copy); }
 
+  // --- dropped
+  /// Takes the memory of a dirty block away, bytes and all. Returns false if it is pinned, unclaimed, clean or absent.
+  /// Throws IoError if the machine refused; then nothing has changed.
+  bool drop(Block& block);
+  /// Gives a dropped block the memory of `fresh`, which is resident and as large, with its bytes; `fresh` is dead
+  /// afterwards. Throws IoError if the machine refused; then its bytes are lost.
+  void take_over(Block& block, Block& fresh);
+
   // --- pages that are passed on before they are copied
   /// Whether page-ins can have the block's pages before they are copied.
   bool can_pass_pages_on(const Block& leaving) const { return leaving.copying && leaving.relocated != nullptr; }
@@ -152,6 +160,7 @@ class Transfers {
   bool is_claimed(const Block& block) const { return holders_ == nullptr || holders_->has(block); }
 
  private:
+  bool may_leave(Block& block);
   void submit_copy(Block& block);
   std::shared_ptr<Relocating> begin_relocation(Block& block);
   void make_accessible(Block& block, const Relocating* pages) noexcept;

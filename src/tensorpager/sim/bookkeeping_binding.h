@@ -26,6 +26,10 @@ class BookkeepingBinding final : public pager::PlacedBinding {
   pager::Relocation begin_bind(pager::Block&, std::vector<arena::Piece>, pager::Access) override {
     return {.way = pager::Relocation::Way::kIn};
   }
+  pager::Relocation begin_take_over(pager::Block& block, pager::Block& fresh) override {
+    places_.hand_over(fresh, block);
+    return {.way = pager::Relocation::Way::kIn};
+  }
   void discard(pager::Block& block, std::span<const arena::Piece>) noexcept override { places_.give_back(block); }
   void make_writable(pager::Block&) override {}
   void poison(bool) override {}

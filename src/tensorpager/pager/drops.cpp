@@ -1,0 +1,47 @@
+// Drops single blocks, and gives them the memory that a replay has filled. All with the lock held.
+#include "tensorpager/base/clock.h"
+#include "tensorpager/pager/transfers.h"
+
+namespace tensorpager::pager {
+
+bool Transfers::drop(Block& block) {
+  std::uint64_t word = 0;
+  if (!may_leave(block) || !block.word.compare_exchange_strong(word, kAbsent)) return false;
+  const base::Stopwatch watch(counts_.page_out_handling_seconds);
+  const Relocation pages = binding_.begin_unbind(block);
+  try {
+    pages.carry_out();
+  } catch (...) {
+    pages.cancel();
+    ++block.mended;
+    block.word.store(0, std::memory_order_release);
+    throw;
+  }
+  end_unbind(block, pages);
+  table_.change(block, Residence::kDropped);
+  settle_pool();
+  ++counts_.drops;
+  counts_.drop_bytes += block.charged.count();
+  return true;
+}
+
+void Transfers::take_over(Block& block, Block& fresh) {
+  const base::Stopwatch watch(counts_.page_in_handling_seconds);
+  fresh.word.fetch_or(kAbsent, std::memory_order_acq_rel);
+  const Relocation pages = binding_.begin_take_over(block, fresh);
+  table_.change(fresh, Residence::kDead);
+  try {
+    pages.carry_out();
+  } catch (...) {
+    pages.cancel();
+    throw;
+  }
+  pages.end();
+  ++block.mended;
+  ++counts_.rebuilds;
+  counts_.rebuild_bytes += block.charged.count();
+  block.last_use.store(clock_.load(std::memory_order_relaxed), std::memory_order_relaxed);
+  table_.change(block, Residence::kResident);
+}
+
+}  // namespace tensorpager::pager

@@ -1,0 +1,34 @@
+// Who makes the bytes of dropped blocks again. The pager knows no op: it asks whether a block may be dropped, and has
+// it rebuilt when somebody needs it.
+#pragma once
+
+#include "tensorpager/pager/block.h"
+
+namespace tensorpager::pager {
+
+class Rebuilder {
+ public:
+  virtual ~Rebuilder() = default;
+
+  // --- with the pager's lock held
+  /// Whether the block can be rebuilt if it is dropped now. If so, what that needs stays as it is until the block is
+  /// rebuilt or dies, or until `release`.
+  virtual bool hold(Block& block) = 0;
+  /// The block was not dropped after all.
+  virtual void release(const Block& block) noexcept = 0;
+  /// Code outside of ops gets the block's address, and may write there at any time: nothing is rebuilt from it any
+  /// more. Returns false if dropped blocks must be rebuilt from it before that.
+  virtual bool expose(const Block& block) noexcept = 0;
+
+  // --- without the lock
+  /// Rebuilds a dropped block; does nothing if another thread did. Throws OverBudget, IoError, or what an op throws.
+  virtual void rebuild(Block& block) = 0;
+  /// The same, and rebuilds all that needs the block.
+  virtual void settle(Block& block) = 0;
+  /// The same on another thread, for a fault, which may come in the middle of anything. Returns false if it failed.
+  virtual bool settle_elsewhere(Block& block) noexcept = 0;
+  /// The block died: nothing that it needed must stay.
+  virtual void died(std::uint64_t number) noexcept = 0;
+};
+
+}  // namespace tensorpager::pager

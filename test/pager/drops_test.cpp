@@ -1,0 +1,218 @@
+// Blocks that are dropped: they hold nothing until somebody needs them, and then have the bytes that a replay made.
+#include <map>
+#include <set>
+
+#include "pager_fixture.h"
+#include "tensorpager/base/errors.h"
+
+namespace tensorpager::pager {
+namespace {
+
+using namespace base;
+
+/// Makes the bytes of a block from its seed, as an op that is run again would.
+class Seeds final : public Rebuilder {
+ public:
+  explicit Seeds(Pager& pager) : pager_(pager) {}
+
+  std::map<std::uint64_t, std::uint64_t> seeds;  // by number of the block
+  std::set<std::uint64_t> held, exposed;
+  std::multiset<std::uint64_t> needed;  // blocks that dropped ones are made from
+  std::vector<std::uint64_t> deaths;
+  int settled_elsewhere = 0;
+
+  bool hold(Block& block) override { return seeds.contains(block.number) && held.insert(block.number).second; }
+  void release(const Block& block) noexcept override { held.erase(block.number); }
+  bool expose(const Block& block) noexcept override {
+    exposed.insert(block.number);
+    return !needed.contains(block.number);
+  }
+  void rebuild(Block& block) override {
+    if (!held.contains(block.number)) return;
+    const PinSet op(pager_, Temporaries::kKeep);
+    Block& fresh = pager_.create(block.size);
+    fill(fresh, seeds.at(block.number));
+    pager_.take_over(block, fresh);
+    held.erase(block.number);
+  }
+  void settle(Block& block) override {
+    rebuild(block);
+    needed.erase(block.number);
+  }
+  bool settle_elsewhere(Block& block) noexcept override {
+    ++settled_elsewhere;
+    std::thread([&] { settle(block); }).join();
+    return true;
+  }
+  void died(std::uint64_t number) noexcept override {
+    held.erase(number);
+    deaths.push_back(number);
+  }
+
+ private:
+  Pager& pager_;
+};
+
+class DropsTest : public PagerTest {
+ protected:
+  DropsTest() { pager_.set_rebuilder(&seeds_); }
+  ~DropsTest() override { pager_.set_rebuilder(nullptr); }
+
+  Block& make_replayable(Bytes size, std::uint64_t seed) {
+    Block& block = make(size, seed);
+    seeds_.seeds[block.number] = seed;
+    return block;
+  }
+
+  Seeds seeds_{pager_};
+};
+
+TEST_F(DropsTest, HoldNoMemoryAndNoPlaceInTheTier) {
+  start(1_MiB);
+  Block& block = make_replayable(kBlock, 1);
+  ASSERT_TRUE(pager_.drop(block));
+  EXPECT_TRUE(block.is_dropped());
+  EXPECT_EQ(counts().resident_bytes, 0U);
+  EXPECT_EQ(counts().spill_bytes, 0U);
+  EXPECT_EQ(counts().live_bytes, kBlock.count());
+  EXPECT_EQ(counts().drop_bytes, kBlock.count());
+}
+
+TEST_F(DropsTest, HaveTheirBytesForTheOpThatNeedsThem) {
+  start(1_MiB);
+  Block& block = make_replayable(kBlock, 1);
+  const std::byte* const address = block.data;
+  ASSERT_TRUE(pager_.drop(block));
+  EXPECT_TRUE(holds(block, 1));
+  EXPECT_EQ(block.data, address);
+  EXPECT_EQ(counts().rebuilds, 1U);
+  EXPECT_EQ(counts().page_ins, 0U);
+  EXPECT_EQ(counts().live_blocks, 1U) << "what the replay made is the block's now";
+  EXPECT_TRUE(seeds_.held.empty());
+}
+
+TEST_F(DropsTest, CanBePagedAndDroppedAgainOnceTheyAreRebuilt) {
+  start(1_MiB);
+  Block& block = make_replayable(kBlock, 1);
+  for (int round = 0; round < 3; ++round) {
+    ASSERT_TRUE(pager_.drop(block));
+    EXPECT_TRUE(holds(block, 1));
+    pager_.page_out_all();
+    EXPECT_EQ(block.residence, Residence::kBelow);
+    write(block, 1);
+  }
+}
+
+TEST_F(DropsTest, AreRefusedWithoutARecipeAPinOrFromTheTier) {
+  start(1_MiB);
+  Block& unknown = make(kBlock, 1);
+  EXPECT_FALSE(pager_.drop(unknown));
+  Block& block = make_replayable(kBlock, 2);
+  {
+    PinSet op(pager_, Temporaries::kKeep);
+    op.see(block, Access::kRead);
+    op.admit();
+    EXPECT_FALSE(pager_.drop(block));
+  }
+  pager_.page_out_all();
+  EXPECT_FALSE(pager_.drop(block));
+  EXPECT_TRUE(holds(block, 2));
+  EXPECT_FALSE(pager_.drop(block)) << "it is clean, and leaves without a copy as it is";
+  EXPECT_TRUE(seeds_.held.empty()) << "who is not dropped holds nothing";
+}
+
+TEST_F(DropsTest, AreRebuiltForAnOpWhosePinsWouldLeaveNoRoom) {
+  start(room_for(2));
+  Block& other = make(kBlock, 1);
+  Block& dropped = make_replayable(kBlock, 2);
+  ASSERT_TRUE(pager_.drop(dropped));
+  PinSet op(pager_, Temporaries::kKeep);
+  op.see(other, Access::kWrite);
+  op.see(dropped, Access::kRead);
+  op.admit();
+  EXPECT_TRUE(is_filled(other, 1));
+  EXPECT_TRUE(is_filled(dropped, 2));
+}
+
+TEST_F(DropsTest, ThatDieTellTheirRebuilder) {
+  start(1_MiB);
+  Block& block = make_replayable(kBlock, 1);
+  const std::uint64_t number = block.number;
+  ASSERT_TRUE(pager_.drop(block));
+  destroy(block);
+  EXPECT_EQ(seeds_.deaths, std::vector{number});
+  EXPECT_TRUE(seeds_.held.empty());
+}
+
+TEST_F(DropsTest, AreRebuiltOnAnotherThreadForAFault) {
+  start(1_MiB);
+  Block& block = make_replayable(kBlock, 1);
+  ASSERT_TRUE(pager_.drop(block));
+  EXPECT_TRUE(is_filled(block, 1));
+  EXPECT_EQ(seeds_.settled_elsewhere, 1);
+  EXPECT_EQ(counts().faults, 1U);
+  EXPECT_TRUE(seeds_.exposed.contains(block.number)) << "who reads outside of ops may write there too";
+}
+
+TEST_F(DropsTest, AreRebuiltForAnExport) {
+  start(1_MiB);
+  Block& block = make_replayable(kBlock, 1);
+  ASSERT_TRUE(pager_.drop(block));
+  ASSERT_EQ(pager_.pin_export(block.data), &block);
+  EXPECT_EQ(counts().faults, 0U);
+  EXPECT_TRUE(is_filled(block, 1));
+  EXPECT_FALSE(pager_.drop(block));
+  pager_.unpin_export(block);
+}
+
+TEST_F(DropsTest, AreSettledBeforeSomebodyGetsTheAddressOfWhatTheyAreMadeFrom) {
+  start(1_MiB);
+  Block& source = make(kBlock, 1);
+  seeds_.needed.insert(source.number);
+  ASSERT_EQ(pager_.pin_export(source.data), &source);
+  EXPECT_TRUE(seeds_.needed.empty());
+  pager_.unpin_export(source);
+}
+
+TEST_F(DropsTest, AreAllRebuiltAtTheEndOfTheSession) {
+  start(1_MiB);
+  std::vector<Block*> all;
+  for (std::uint64_t seed = 0; seed < 4; ++seed) all.push_back(&make_replayable(kBlock, seed));
+  for (Block* block : all) ASSERT_TRUE(pager_.drop(*block));
+  pager_.stop();
+  for (std::uint64_t seed = 0; seed < 4; ++seed) EXPECT_TRUE(is_filled(*all[seed], seed));
+}
+
+TEST_F(DropsTest, LoseNothingIfThereIsNoRoomToRebuildThem) {
+  start(room_for(1));
+  Block& block = make_replayable(kBlock, 1);
+  ASSERT_TRUE(pager_.drop(block));
+  Block& other = make(kBlock, 2);
+  ASSERT_NE(pager_.pin_export(other.data), nullptr);
+  {
+    PinSet op(pager_, Temporaries::kKeep);
+    op.see(block, Access::kRead);
+    EXPECT_THROW(op.admit(), OverBudget);
+  }
+  pager_.unpin_export(other);
+  EXPECT_TRUE(holds(block, 1));
+  EXPECT_TRUE(holds(other, 2));
+}
+
+TEST_F(DropsTest, AreMadeByTheFuzzerOnlyIfTheyCanBeUndone) {
+  Pager::Options options;
+  options.budget = 1_MiB;
+  options.fuzz = 1;
+  options.fuzz_evictions = 0;
+  options.fuzz_drops = 4;
+  pager_.start(options, ram_queues());
+  Block& replayable = make_replayable(kBlock, 1);
+  Block& other = make(kBlock, 2);
+  for (int op = 0; op < 20; ++op) pager_.at_op_boundary();
+  EXPECT_TRUE(replayable.is_dropped());
+  EXPECT_FALSE(other.is_dropped());
+  EXPECT_TRUE(holds(replayable, 1));
+}
+
+}  // namespace
+}  // namespace tensorpager::pager
