@@ -30,7 +30,7 @@ MAY_INCLUDE["sim"] = {"base", "trace", "machine", "plan", "arena", "device", "tr
 MAY_INCLUDE["guide"] = MAY_INCLUDE["sim"] | {"planning"}
 MAY_INCLUDE["fit"] = MAY_INCLUDE["sim"] | {"planning", "sim"}
 MAY_INCLUDE["report"] = {"base", "trace", "machine", "plan"}
-MAY_INCLUDE["memory"] = MAY_INCLUDE["intercept"] = MAY_INCLUDE["replay"] = {
+MAY_INCLUDE["memory"] = MAY_INCLUDE["intercept"] = {
     "base",
     "trace",
     "arena",
@@ -38,7 +38,7 @@ MAY_INCLUDE["memory"] = MAY_INCLUDE["intercept"] = MAY_INCLUDE["replay"] = {
     "transfer",
     "pager",
 }
-MAY_INCLUDE["cuda"] = MAY_INCLUDE["intercept"] | {"intercept"}
+MAY_INCLUDE["cuda"] = MAY_INCLUDE["replay"] = MAY_INCLUDE["intercept"] | {"intercept"}
 MAY_INCLUDE["session"] = set(MAY_INCLUDE)
 MAY_INCLUDE["api"] = set(MAY_INCLUDE)
 MAY_INCLUDE["cli"] = set(MAY_INCLUDE) - {"api"}

@@ -73,6 +73,15 @@ class BlockFinder {
     visit(*block);
   }
 
+  /// The block behind a storage, which does not claim it now; null if it is none of ours, or small.
+  pager::Block* peek(c10::StorageImpl& storage) const {
+    const c10::DataPtr& pointer = storage._mutable_data_ptr_no_checks();
+    if (claimed_ != nullptr && pointer.get_deleter() == claimed_)
+      return static_cast<pager::Block*>(pointer.get_context());
+    const void* data = pointer.get();
+    return space_.contains(data) && !space_.is_slab(data) ? pager_.find(data) : nullptr;
+  }
+
   template <typename Visit>
   void in_value(const c10::IValue& value, Visit&& visit) const {
     if (value.isTensor()) return in_tensor(value.toTensor(), visit);

@@ -1,6 +1,5 @@
 #include "tensorpager/replay/verification.h"
 
-#include <c10/core/CPUAllocator.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include <algorithm>
@@ -10,25 +9,16 @@
 #include "tensorpager/replay/byte_comparison.h"
 #include "tensorpager/replay/draw_watch.h"
 #include "tensorpager/replay/scratch_allocator.h"
+#include "tensorpager/replay/storages.h"
 
 namespace tensorpager::replay {
 namespace {
 
 using Reason = std::optional<std::string>;
 
-std::span<const std::byte> bytes_of(const c10::Storage& storage) {
-  // The pointer of a copy-on-write storage is read as it is: asking for it otherwise would copy the storage.
-  const void* data = storage.unsafeGetStorageImpl()->_mutable_data_ptr_no_checks().get();
-  return {static_cast<const std::byte*>(data), data == nullptr ? 0 : storage.nbytes()};
-}
-
-c10::Storage copy_of(const c10::Storage& storage) {
+c10::Storage scratch_copy_of(const c10::Storage& storage) {
   const ScratchScope scratch(kFirstFill);
-  const auto bytes = bytes_of(storage);
-  c10::Allocator* const allocator = c10::GetCPUAllocator();
-  c10::DataPtr data = allocator->allocate(bytes.size());
-  if (!bytes.empty()) std::memcpy(data.get(), bytes.data(), bytes.size());
-  return {c10::Storage::use_byte_size_t(), bytes.size(), std::move(data), allocator, /*resizable=*/true};
+  return copy_of(storage);
 }
 
 /// `24 of 4096 bytes, from byte 128 on`; nullopt if all that was written is the same.
@@ -88,8 +78,8 @@ Verification::Verification(const c10::OperatorHandle& op, const OpRule& rule, c1
   for (std::size_t i = 0; i < living.size(); ++i) {
     Memory& memory = memory_[i];
     memory.living = std::move(living[i]);
-    memory.copies[0] = copy_of(memory.living);
-    memory.copies[1] = memory.use == Use::kRead ? memory.copies[0] : copy_of(memory.living);
+    memory.copies[0] = scratch_copy_of(memory.living);
+    memory.copies[1] = memory.use == Use::kRead ? memory.copies[0] : scratch_copy_of(memory.living);
   }
 }
 

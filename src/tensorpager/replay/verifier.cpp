@@ -7,6 +7,7 @@
 #include <cstdio>
 
 #include "tensorpager/base/errors.h"
+#include "tensorpager/replay/in_leaf.h"
 #include "tensorpager/replay/leaf.h"
 #include "tensorpager/replay/op_rules.h"
 #include "tensorpager/replay/scratch_allocator.h"
@@ -18,17 +19,6 @@ namespace {
 std::atomic<std::uint64_t> g_replayed_calls{0};
 std::atomic<std::uint64_t> g_differences{0};
 ScratchAllocator* g_allocator = nullptr;  // made by the first session that verifies; never freed
-
-/// Set while this thread runs a leaf: what its kernel calls is a part of it.
-constinit thread_local bool t_in_leaf = false;
-
-class InLeaf {
- public:
-  InLeaf() { t_in_leaf = true; }
-  ~InLeaf() { t_in_leaf = false; }
-  InLeaf(const InLeaf&) = delete;
-  InLeaf& operator=(const InLeaf&) = delete;
-};
 
 c10::OperatorHandle find_op(std::string_view name) {
   const std::size_t dot = name.find('.', name.find("::"));
@@ -81,7 +71,7 @@ void stop_verifying() { g_allocator->uninstall(); }
 
 void run_verified(const c10::OperatorHandle& op, c10::DispatchKeySet after, torch::jit::Stack* stack) {
   const OpRule& rule = op_rule(op);
-  if (t_in_leaf || !is_leaf(rule, after)) return op.redispatchBoxed(after, stack);
+  if (InLeaf::is_set() || !is_leaf(rule, after)) return op.redispatchBoxed(after, stack);
   const InLeaf leaf;
   const auto arguments = torch::jit::last(*stack, rule.arguments);
   // In a parallel region a kernel's work is cut otherwise, and the other threads' kernels cannot be replayed with it.

@@ -1,0 +1,164 @@
+#include "tensorpager/replay/capturing.h"
+
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "tensorpager/base/config.h"
+#include "tensorpager/intercept/frame.h"
+#include "tensorpager/replay/in_leaf.h"
+#include "tensorpager/replay/leaf.h"
+#include "tensorpager/replay/op_rules.h"
+#include "tensorpager/replay/storages.h"
+
+namespace tensorpager::replay {
+namespace {
+
+Replayer* g_replayer = nullptr;
+
+/// Calls `visit(block)` for each block behind the tensors of a value.
+template <typename Visit>
+void for_each_block(const c10::IValue& value, Visit&& visit) {
+  intercept::for_each_tensor(value, [&](const at::TensorBase& tensor) {
+    if (!tensor.defined() || !tensor.unsafeGetTensorImpl()->has_storage()) return;
+    const c10::Storage& storage = tensor.unsafeGetTensorImpl()->unsafe_storage();
+    if (pager::Block* const block = storage ? block_of(storage) : nullptr) visit(*block);
+  });
+}
+
+/// The blocks that a call writes, from before it until after it.
+class Writing {
+ public:
+  explicit Writing(std::vector<std::uint64_t> blocks) : blocks_(std::move(blocks)) {
+    if (blocks_.empty()) return;
+    const std::vector<pager::Block*> dependents = g_replayer->recipes().begin_write(blocks_);
+    try {
+      for (pager::Block* const dependent : dependents) g_replayer->rebuild(*dependent);
+    } catch (...) {
+      g_replayer->recipes().end_write(blocks_);
+      throw;
+    }
+  }
+  ~Writing() { end(); }
+  Writing(const Writing&) = delete;
+  Writing& operator=(const Writing&) = delete;
+
+  void end() {
+    if (!blocks_.empty()) g_replayer->recipes().end_write(std::exchange(blocks_, {}));
+  }
+
+ private:
+  std::vector<std::uint64_t> blocks_;
+};
+
+std::vector<std::uint64_t> written_blocks(const OpRule& rule, c10::ArrayRef<c10::IValue> arguments) {
+  std::vector<std::uint64_t> blocks;
+  for (const auto* const list : {&rule.written, &rule.scratch})
+    for (const std::uint32_t argument : *list)
+      for_each_block(arguments[argument], [&](const pager::Block& block) {
+        if (std::ranges::find(blocks, block.number) == blocks.end()) blocks.push_back(block.number);
+      });
+  return blocks;
+}
+
+/// Fills in what the input is, as the call finds it. Returns false if it cannot be known at a replay.
+bool describe(const c10::Storage& storage, Call::Input& input, std::uint32_t& depth) {
+  const pager::Block* const block = block_of(storage);
+  if (block == nullptr) {
+    if (storage.nbytes() >= base::kMinPagedBytes.count()) return false;  // foreign: anybody may write it
+    input.copy = copy_of(storage);
+    return true;
+  }
+  std::tie(input.contents, input.made_by) = g_replayer->recipes().contents_of(block->number);
+  input.storage = storage.getWeakStorageImpl();
+  if (input.made_by) depth = std::max(depth, input.made_by.call->depth + 1);
+  return true;
+}
+
+/// Before the call runs. Returns null if it cannot be made again.
+std::shared_ptr<Call> capture(const c10::OperatorHandle& op, const OpRule& rule, c10::ArrayRef<c10::IValue> arguments) {
+  std::vector<c10::Storage> memory;
+  auto captured = CapturedOp::capture(op, arguments, memory);
+  // What is made of nothing is often filled by code outside of ops, unannounced.
+  if (!captured || memory.empty()) return nullptr;
+  auto call = std::make_shared<Call>(std::move(*captured));
+  call->inputs.resize(memory.size());
+  const auto use = [&](const std::vector<std::uint32_t>& those, Call::Use as) {
+    for (const std::uint32_t argument : those)
+      call->op.for_each_storage(argument, [&](std::uint32_t number) { call->inputs[number].use = as; });
+  };
+  use(rule.scratch, Call::Use::kScratch);
+  use(rule.written, Call::Use::kWritten);
+  for (std::size_t i = 0; i < memory.size(); ++i)
+    if (!describe(memory[i], call->inputs[i], call->depth)) return nullptr;
+  return call;
+}
+
+/// After the call ran.
+void add_outputs(Call& call, c10::ArrayRef<c10::IValue> results) {
+  Recipes& recipes = g_replayer->recipes();
+  const auto add = [&](std::uint64_t block, std::uint32_t result, std::uint32_t input) {
+    call.outputs.push_back({.contents = recipes.contents_of(block).first, .result = result, .input = input});
+  };
+  for (std::uint32_t i = 0; i < call.inputs.size(); ++i)
+    if (call.inputs[i].use == Call::Use::kWritten && !call.inputs[i].copy)
+      add(call.inputs[i].contents.block, Call::Output::kWritten, i);
+  const auto is_known = [&](std::uint64_t block) {
+    return std::ranges::any_of(call.inputs, [&](const auto& input) { return input.contents.block == block; }) ||
+           std::ranges::any_of(call.outputs, [&](const auto& output) { return output.contents.block == block; });
+  };
+  std::uint32_t result = 0;
+  for (const c10::IValue& value : results)
+    intercept::for_each_tensor(value, [&](const at::TensorBase& tensor) {
+      if (tensor.defined() && is_plain(at::Tensor(tensor)))
+        for_each_block(at::Tensor(tensor), [&](const pager::Block& block) {
+          if (!is_known(block.number)) add(block.number, result, 0);
+        });
+      ++result;
+    });
+}
+
+}  // namespace
+
+void start_capturing(Replayer& replayer) {
+  g_replayer = &replayer;
+  replayer.recipes().clear();
+}
+
+void run_captured(const c10::OperatorHandle& op, c10::DispatchKeySet after, torch::jit::Stack* stack) {
+  if (InLeaf::is_set()) return op.redispatchBoxed(after, stack);
+  g_replayer->recipes().let_go();
+  const OpRule& rule = op_rule(op);
+  const bool is_a_leaf = is_leaf(rule, after);
+  std::shared_ptr<Call> call;
+  std::optional<Writing> writing;
+  {
+    const auto arguments = torch::jit::last(*stack, rule.arguments);
+    if (is_a_leaf && rule.allows(arguments) && !at::in_parallel_region()) call = capture(op, rule, arguments);
+    writing.emplace(written_blocks(rule, arguments));
+  }
+  {
+    std::optional<InLeaf> leaf;
+    if (is_a_leaf) leaf.emplace();
+    op.redispatchBoxed(after, stack);
+  }
+  writing->end();
+  const auto results = torch::jit::last(*stack, rule.returns);
+  if (call) {
+    add_outputs(*call, results);
+    g_replayer->recipes().add(call);
+  } else if (!rule.is_torchs) {
+    // Its kernel may have filled by itself what ops inside it made.
+    for (const c10::IValue& result : results)
+      for_each_block(result, [](const pager::Block& block) { g_replayer->recipes().expose(block.number); });
+  }
+}
+
+void before_write(pager::Block& block) { const Writing writing({block.number}); }
+
+}  // namespace tensorpager::replay

@@ -1,0 +1,64 @@
+// How the contents of a block are made again: by a captured call, from contents of other blocks, which may have to be
+// made first. Contents are told apart by the block's number and a version, which each announced write raises. Blocks
+// are known by number only, so that no call keeps any memory but copies of small arguments.
+#pragma once
+
+#include <c10/core/Storage.h>
+#include <c10/util/intrusive_ptr.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "tensorpager/replay/captured_op.h"
+
+namespace tensorpager::replay {
+
+struct Contents {
+  std::uint64_t block = 0;  // number; 0: none
+  std::uint32_t version = 0;
+
+  bool operator==(const Contents&) const = default;
+};
+
+struct Call;
+
+/// One of the things that a call makes; empty if nobody knows how something was made.
+struct Product {
+  std::shared_ptr<const Call> call;
+  std::uint32_t output = 0;
+
+  explicit operator bool() const { return call != nullptr; }
+};
+
+struct Call {
+  enum class Use : std::uint8_t { kRead, kWritten, kScratch };
+
+  /// One storage among the arguments, by its number in the captured op.
+  struct Input {
+    Use use = Use::kRead;
+    Contents contents;  // none if it has a copy
+    std::optional<c10::weak_intrusive_ptr<c10::StorageImpl>> storage;
+    c10::Storage copy;  // of one that is too small to be a block
+    Product made_by;    // if it must be made again
+  };
+  /// One storage that the call made, or wrote.
+  struct Output {
+    static constexpr std::uint32_t kWritten = ~std::uint32_t{0};
+
+    Contents contents;
+    std::uint32_t result = kWritten;  // which tensor among all results, or kWritten
+    std::uint32_t input = 0;          // of kWritten: which input it wrote
+  };
+
+  explicit Call(CapturedOp captured) : op(std::move(captured)) {}
+
+  CapturedOp op;
+  std::vector<Input> inputs;
+  std::vector<Output> outputs;
+  std::uint32_t depth = 1;  // calls in the longest chain behind it, itself included
+};
+
+}  // namespace tensorpager::replay

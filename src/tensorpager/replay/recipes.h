@@ -1,0 +1,93 @@
+// How the contents of each block were made, as far as it is known, and which dropped blocks need which others.
+//
+// Its lock is taken with the pager's held, and never the other way; nothing that it keeps alive is let go of under it,
+// as that may free a block.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "tensorpager/pager/block.h"
+#include "tensorpager/replay/recipe.h"
+
+namespace tensorpager::replay {
+
+class Recipes {
+ public:
+  using Blocks = std::vector<std::uint64_t>;  // numbers
+
+  // --- what ops do
+  /// The contents of a block now, and how they were made if that is known.
+  std::pair<Contents, Product> contents_of(std::uint64_t block);
+  /// An op is about to write these blocks. Returns the dropped blocks that must be rebuilt before it does.
+  std::vector<pager::Block*> begin_write(std::span<const std::uint64_t> blocks);
+  /// It has: each has other contents now.
+  void end_write(std::span<const std::uint64_t> blocks);
+  /// The call made, or wrote, what its outputs say.
+  void add(const std::shared_ptr<const Call>& call);
+  /// Nobody will know the block's contents from now on. Returns false if dropped blocks need them.
+  bool expose(std::uint64_t block);
+  /// The block died. What it needed is let go of.
+  void died(std::uint64_t block);
+
+  // --- dropped blocks
+  /// See pager::Rebuilder::hold.
+  bool hold(pager::Block& block);
+  /// The block was not dropped, or it is rebuilt.
+  void release(std::uint64_t block);
+  /// Dropped blocks that need the block.
+  std::vector<pager::Block*> dependents_of(std::uint64_t block);
+  /// The product that a dropped block is; empty if it is not dropped.
+  Product product_of_dropped(std::uint64_t block);
+  /// The storage of contents that are there, or that are those of a dropped block; null if they must be made again.
+  c10::Storage storage_of(const Call::Input& input);
+  /// Dropped blocks among what the call makes, by output; null if none.
+  std::vector<pager::Block*> dropped_outputs(const Call& call);
+  /// Lets go of what is no longer needed, which may free blocks. No lock may be held.
+  void let_go();
+  /// Forgets all. Nothing may be dropped.
+  void clear();
+
+  /// To be held over a fork.
+  std::mutex& lock() { return mutex_; }
+
+ private:
+  /// The longest chain of calls, and the most calls, that one block may be rebuilt by.
+  static constexpr std::uint32_t kDeepest = 64;
+  static constexpr std::size_t kMostCalls = 512;
+
+  struct Known {
+    std::uint32_t version = 0;
+    std::uint32_t writers = 0;  // ops that write it now
+    bool is_exposed = false;
+    Product made_by;
+  };
+  struct Dropped {
+    pager::Block* block;
+    Product made_by;
+    std::vector<c10::Storage> needs;  // kept alive: what nobody can make
+    std::vector<std::uint64_t> needed_blocks;
+  };
+
+  c10::Storage living(const Call::Input& input);
+  bool is_settled(const Contents& contents) const;
+  bool collect(const Call& call, Dropped& dropped, std::unordered_map<const Call*, bool>& seen);
+  std::vector<pager::Block*> needing(std::uint64_t block) const;
+  void end(std::unordered_map<std::uint64_t, Dropped>::iterator dropped);
+
+  std::mutex mutex_;
+  std::unordered_map<std::uint64_t, Known> known_;
+  std::unordered_map<std::uint64_t, Dropped> dropped_;
+  std::unordered_map<std::uint64_t, std::vector<std::uint64_t>> needed_by_;  // dropped blocks, by a block they need
+  std::vector<c10::Storage> to_let_go_;
+  std::atomic<bool> has_to_let_go_{false};
+};
+
+}  // namespace tensorpager::replay

@@ -1,0 +1,43 @@
+// Rebuilds dropped blocks: runs the calls again that made their contents, and what these were made from, and gives the
+// blocks the memory of the results.
+#pragma once
+
+#include <memory>
+#include <mutex>
+
+#include "tensorpager/pager/pager.h"
+#include "tensorpager/pager/rebuilder.h"
+#include "tensorpager/replay/recipes.h"
+
+namespace tensorpager::replay {
+
+class Replayer final : public pager::Rebuilder {
+ public:
+  /// Must outlive this, which lives for ever.
+  explicit Replayer(pager::Pager& pager) : pager_(pager) {}
+
+  Recipes& recipes() { return recipes_; }
+
+  bool hold(pager::Block& block) override { return recipes_.hold(block); }
+  void release(const pager::Block& block) noexcept override { recipes_.release(block.number); }
+  bool expose(const pager::Block& block) noexcept override { return recipes_.expose(block.number); }
+  void rebuild(pager::Block& block) override;
+  void settle(pager::Block& block) override;
+  bool settle_elsewhere(pager::Block& block) noexcept override;
+  void died(std::uint64_t number) noexcept override { recipes_.died(number); }
+
+  /// Around a fork. Rebuilds all first, as far as it can: the child may not have the threads of kernels.
+  void before_fork() noexcept;
+  void after_fork(bool in_child);
+
+ private:
+  class Thread;
+
+  pager::Pager& pager_;
+  Recipes recipes_;
+  std::recursive_mutex running_;  // one rebuild at a time: two could make the same
+  std::mutex starting_;
+  Thread* thread_ = nullptr;  // started by the first fault; never freed
+};
+
+}  // namespace tensorpager::replay
