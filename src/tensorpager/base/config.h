@@ -32,6 +32,7 @@ struct Config {
   bool quiet = false;                 // no lines on standard error but errors
   std::optional<std::uint64_t> fuzz;  // seed of random evictions at every op boundary
   std::uint64_t fuzz_evictions = 2;   // tries at each boundary
+  std::uint64_t fuzz_drops = 0;       // the same, of storages that replays can rebuild
   bool verify_replay = false;         // replay each op that can be, and compare
   std::string verify_replay_of;       // ops that are verified too, separated by `,`: for tests
   std::uint64_t witness_ops = 0;      // ops between two checks of our resident size with the kernel's count; 0: none

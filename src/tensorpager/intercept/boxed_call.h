@@ -43,10 +43,16 @@ class BoxedCall {
   }
 
   c10::ArrayRef<c10::IValue> run() const {
-    if (info_.collective) [[unlikely]]
+    if (info_.collective) [[unlikely]] {
+      // It may write all of them: schemas of collectives do not say what.
+      if (g_target.before_write != nullptr)
+        for_each_argument([](const c10::IValue& value, pager::Access /*access*/) {
+          g_target.finder().in_value(value, [](pager::Block& block) { g_target.before_write(block); });
+        });
       run_collective(op_, info_, keys_, &stack_);
-    else
+    } else {
       op_.redispatchBoxed(after_key(keys_), &stack_);
+    }
     release_finished_collectives();  // this op may have waited for one
     return results();
   }

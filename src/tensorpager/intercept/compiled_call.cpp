@@ -37,6 +37,11 @@ class CompiledCall {
   }
   struct NoResults {};
   NoResults run() const {
+    if (g_target.before_write != nullptr) [[unlikely]]
+      for_each_argument([](c10::StorageImpl& storage, pager::Access access) {
+        pager::Block* const block = access == pager::Access::kWrite ? g_target.finder().peek(storage) : nullptr;
+        if (block != nullptr) g_target.before_write(*block);
+      });
     kernel_();
     return {};
   }

@@ -30,8 +30,9 @@ struct Target {
   c10::DeleterFnPtr claimed = nullptr;  // see BlockFinder
   DeviceStorages* device = nullptr;     // an accelerator's, if they are recorded instead of the host's
   Calls calls = Calls::kPassThrough;
-  KernelRunner runner = nullptr;  // of kHandedOn
-  PurityOf purity_of = nullptr;   // for recorded ops; null if nobody knows
+  KernelRunner runner = nullptr;       // of kHandedOn
+  BeforeWrite before_write = nullptr;  // of what the runner does not call; null if nobody asks
+  PurityOf purity_of = nullptr;        // for recorded ops; null if nobody knows
 
   /// The sink of recorded ops; null if nothing is recorded.
   base::EventSink* sink() const { return device != nullptr ? device->sink() : pager->sink(); }

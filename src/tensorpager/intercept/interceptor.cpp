@@ -70,8 +70,9 @@ void record_device(DeviceStorages* storages) { g_target.device = storages; }
 
 void know_purity_by(PurityOf purity_of) { g_target.purity_of = purity_of; }
 
-void see_calls(KernelRunner runner) {
+void see_calls(KernelRunner runner, BeforeWrite before_write) {
   g_target.runner = runner;
+  g_target.before_write = before_write;
   g_target.calls = runner == nullptr ? Calls::kSeen : Calls::kHandedOn;
 }
 

@@ -24,7 +24,9 @@
 #include "tensorpager/memory/torch_allocator.h"
 #include "tensorpager/memory/torch_storages.h"
 #include "tensorpager/pager/lru_policy.h"
+#include "tensorpager/replay/capturing.h"
 #include "tensorpager/replay/op_rules.h"
+#include "tensorpager/replay/replayer.h"
 #include "tensorpager/replay/verifier.h"
 #include "tensorpager/session/dry_run.h"
 #include "tensorpager/session/system_calls.h"
@@ -87,6 +89,8 @@ void check(const base::Config& config, base::Bytes budget) {
     throw base::InvalidArgument("a dry run computes nothing that a replay could be compared with");
   if (config.dry && (budget < base::kUnlimited || config.fuzz || config.binding != base::BindingKind::kStable))
     throw base::InvalidArgument("a dry run has no budget, no fuzzer and the stable binding, as it holds no bytes");
+  if (config.verify_replay && config.fuzz_drops > 0)
+    throw base::InvalidArgument("--verify-replay and TENSORPAGER_FUZZ_DROPS are two tests; use one at a time");
   if (config.trace_device != base::TraceDevice::kHost && budget < base::kUnlimited)
     throw base::InvalidArgument("a trace of the CUDA device cannot be recorded under a budget, which is the host's");
 }
@@ -106,10 +110,12 @@ guide::Guide::Options guide_options(const base::Config& config, bool plans) {
 
 arena::Slabs* g_slabs = nullptr;
 pager::Pager* g_forked_pager = nullptr;
+replay::Replayer* g_replayer = nullptr;  // null before the first session that drops
 std::atomic<Session*> g_session{nullptr};
 
 // The order of locks is pager, then slabs: a slab takes the pager's lock only while it holds none of its own.
 void before_fork() {
+  if (g_replayer != nullptr) g_replayer->before_fork();
   g_forked_pager->before_fork();
   g_slabs->lock_all();
   for (std::mutex* const lock : intercept::locks_over_forks()) lock->lock();
@@ -118,11 +124,13 @@ void after_fork_in_parent() {
   for (std::mutex* const lock : intercept::locks_over_forks()) lock->unlock();
   g_slabs->unlock_all();
   g_forked_pager->after_fork(false);
+  if (g_replayer != nullptr) g_replayer->after_fork(false);
 }
 void after_fork_in_child() {
   for (std::mutex* const lock : intercept::locks_over_forks()) lock->unlock();
   g_slabs->reset_locks_in_child();
   g_forked_pager->after_fork(true);
+  if (g_replayer != nullptr) g_replayer->after_fork(true);
   Session::get().leave_guide();
 }
 
@@ -170,6 +178,7 @@ void Session::enable(const base::Config& config) {
   parts_->pager.start({.budget = budget,
                        .fuzz = config.fuzz,
                        .fuzz_evictions = config.fuzz_evictions,
+                       .fuzz_drops = config.fuzz_drops,
                        .witness_ops = config.witness_ops,
                        .curve = config.curve},
                       std::move(queues));
@@ -187,9 +196,8 @@ void Session::enable(const base::Config& config) {
   verifies_replay_ = config.verify_replay;
   parts_->allocator.set_smallest_block(config.trace_smallest);
   parts_->allocator.install();
-  if (verifies_replay_) replay::start_verifying(parts_->space);
   intercept::know_purity_by(&replay::purity_of);
-  intercept::see_calls(verifies_replay_ ? &replay::run_verified : nullptr);
+  see_calls(config);
   if (config.dry) dry::install({});
   g_is_dry = config.dry;
   enter();
@@ -197,13 +205,29 @@ void Session::enable(const base::Config& config) {
   active_ = true;
 }
 
+/// What calls the kernels of ops, if it is not the interceptor itself.
+void Session::see_calls(const base::Config& config) {
+  if (config.verify_replay) {
+    replay::start_verifying(parts_->space);
+    return intercept::see_calls(&replay::run_verified);
+  }
+  if (!config.fuzz || config.fuzz_drops == 0) return intercept::see_calls(nullptr);
+  if (replayer_ == nullptr) replayer_ = new replay::Replayer(parts_->pager);
+  g_replayer = replayer_;
+  replay::start_capturing(*replayer_);
+  parts_->pager.set_rebuilder(replayer_);
+  intercept::see_calls(&replay::run_captured, &replay::before_write);
+}
+
 void Session::disable() {
   if (!active_) return;
   last_ = report_now();
   dismiss_guide();
   if (verifies_replay_) replay::stop_verifying();
+  parts_->pager.end_drops();  // replays need our allocator
   parts_->allocator.uninstall();
   parts_->pager.stop();
+  parts_->pager.set_rebuilder(nullptr);
   intercept::pass_calls_through();
   intercept::leave_thread();
   active_ = false;

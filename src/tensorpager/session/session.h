@@ -20,6 +20,9 @@ struct StorageImpl;
 namespace tensorpager::intercept {
 class DeviceStorages;
 }
+namespace tensorpager::replay {
+class Replayer;
+}
 
 namespace tensorpager::session {
 
@@ -88,6 +91,7 @@ class Session {
 
   void make_parts(const base::Config& config);
   base::EventSink& make_sink(const base::Config& config);
+  void see_calls(const base::Config& config);
   void set_sink(const base::Config& config, base::EventSink& sink);
 
   Report report_now();
@@ -95,7 +99,8 @@ class Session {
   Parts* parts_ = nullptr;  // made by the first enable()
   bool active_ = false;
   bool verifies_replay_ = false;
-  bool serves_faults_ = false;  // under rebinding only with the fuzzer, to count writes that no op announced
+  replay::Replayer* replayer_ = nullptr;  // of sessions that drop; made by the first, and never freed
+  bool serves_faults_ = false;            // under rebinding only with the fuzzer, to count writes that no op announced
   double started_ = 0;
   std::string spill_;
   std::unique_ptr<guide::Guide> guide_;          // null if nothing is recorded
