@@ -24,10 +24,9 @@ inline Values values(const trace::Trace& trace, const std::vector<Rewriting::Ent
     for (const auto* list : {&op.reads, &op.writes}) {
       for (const trace::StorageId id : *list) mix(held[trace::index(id)]);
     }
-    std::size_t written = 0;
     for (const auto* list : {&op.writes, &op.births}) {
       for (const trace::StorageId id : *list)
-        held[trace::index(id)] = in + ++written * 31 + trace::index(storages[trace::index(id)]);
+        held[trace::index(id)] = in + (trace::index(storages[trace::index(id)]) + std::size_t{1}) * 31;
     }
     if (!entries[i].replayed) found[entries[i].op] = in;
   }

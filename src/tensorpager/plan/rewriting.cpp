@@ -43,6 +43,7 @@ class Rewriter {
     for (std::uint32_t i = 0; i < lives_.size(); ++i) {
       if (lives_[i].ends == Ends::kAfterLastUse) made_.trace.ops[lives_[i].last_use].deaths.push_back(StorageId{i});
     }
+    for (const Life& life : lives_) made_.dies_with_program.push_back(life.ends == Ends::kWithTheProgram);
     return std::move(made_);
   }
 
@@ -144,9 +145,12 @@ class Rewriter {
       made.writes.push_back(use(*copy));
     }
     for (const StorageId id : was.births) {
-      const StorageId added = add_storage(id);
-      made.births.push_back(added);
-      if (has(replay.keeps, id)) copies_[index(id)].push_back({added, versions_.before(replay.op, id) + 1});
+      if (!has(replay.keeps, id)) {
+        made.temporary += base::round_up(trace_.storages[index(id)].bytes, trace_.granule);
+        continue;
+      }
+      made.births.push_back(add_storage(id));
+      copies_[index(id)].push_back({made.births.back(), versions_.before(replay.op, id) + 1});
     }
     made_.trace.ops.push_back(std::move(made));
     made_.entries.push_back({replay.op, true});

@@ -5,7 +5,8 @@
 //
 // What is meant follows from the replays alone. A storage is at version v after v ops have written it, its birth
 // included. An op uses, of the newest copies of a storage, the one that is at the version which it had for that op in
-// the window. A copy is dropped after its last use if a newer one has taken its place, or if the storage is dead.
+// the window. A copy is dropped after its last use if a newer one has taken its place, or if the storage is dead. What
+// a replay makes besides what it keeps is temporary.
 #pragma once
 
 #include <cstdint>
@@ -29,6 +30,7 @@ struct Rewriting {
   trace::Trace trace;
   std::vector<Entry> entries;              // by op of `trace`
   std::vector<trace::StorageId> storages;  // by storage of `trace`: that of which it is a copy
+  std::vector<bool> dies_with_program;     // by storage of `trace`: the program frees it, or nobody does
 };
 
 struct IllegalReplay {
