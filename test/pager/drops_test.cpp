@@ -27,6 +27,7 @@ class Seeds final : public Rebuilder {
     exposed.insert(block.number);
     return !needed.contains(block.number);
   }
+  void replay(const DueReplay&) noexcept override {}
   void rebuild(Block& block) override {
     if (!held.contains(block.number)) return;
     const PinSet op(pager_, Temporaries::kKeep);
@@ -103,7 +104,7 @@ TEST_F(DropsTest, CanBePagedAndDroppedAgainOnceTheyAreRebuilt) {
   }
 }
 
-TEST_F(DropsTest, AreRefusedWithoutARecipeAPinOrFromTheTier) {
+TEST_F(DropsTest, AreRefusedWithoutARecipeWithAPinAndFromTheTier) {
   start(1_MiB);
   Block& unknown = make(kBlock, 1);
   EXPECT_FALSE(pager_.drop(unknown));
@@ -116,9 +117,19 @@ TEST_F(DropsTest, AreRefusedWithoutARecipeAPinOrFromTheTier) {
   }
   pager_.page_out_all();
   EXPECT_FALSE(pager_.drop(block));
-  EXPECT_TRUE(holds(block, 2));
-  EXPECT_FALSE(pager_.drop(block)) << "it is clean, and leaves without a copy as it is";
   EXPECT_TRUE(seeds_.held.empty()) << "who is not dropped holds nothing";
+}
+
+TEST_F(DropsTest, GiveUpTheirSlotsIfTheyWereClean) {
+  start(1_MiB);
+  Block& block = make_replayable(kBlock, 1);
+  pager_.page_out_all();
+  EXPECT_TRUE(holds(block, 1));
+  EXPECT_TRUE(block.is_clean());
+  ASSERT_TRUE(pager_.drop(block));
+  EXPECT_EQ(counts().spill_bytes, 0U);
+  write(block, 2);
+  EXPECT_TRUE(holds(block, 2));
 }
 
 TEST_F(DropsTest, AreRebuiltForAnOpWhosePinsWouldLeaveNoRoom) {

@@ -13,8 +13,18 @@ namespace tensorpager::follow {
 
 using trace::index;
 
+Agenda::Rewritten Agenda::rewrite(const trace::Trace& trace, Plan plan, std::vector<OpSignature> signatures) {
+  auto rewriting = plan::rewrite(trace, plan.replays);
+  if (!rewriting) throw base::InvalidArgument("plan: " + plan::describe(rewriting.error(), plan.replays));
+  return {std::move(plan), std::move(rewriting.value()), std::move(signatures)};
+}
+
 Agenda::Agenda(const trace::Trace& trace, Plan plan, std::vector<OpSignature> signatures)
-    : plan_(std::move(plan)), liveness_(trace), signatures_(std::move(signatures)), resident_rows_(plan_) {
+    : Agenda(rewrite(trace, std::move(plan), std::move(signatures))) {}
+
+Agenda::Agenda(Rewritten rewritten)
+    : plan_(std::move(rewritten.plan)), liveness_(rewritten.rewriting.trace), resident_rows_(plan_) {
+  const trace::Trace& trace = rewritten.rewriting.trace;
   if (plan_.ops != trace.ops.size())
     throw base::InvalidArgument("the plan is for " + std::to_string(plan_.ops) + " ops and the trace has " +
                                 std::to_string(trace.ops.size()));
@@ -33,17 +43,24 @@ Agenda::Agenda(const trace::Trace& trace, Plan plan, std::vector<OpSignature> si
     if (identities_[i]) identified_.push_back(StorageId{i});
   }
   std::ranges::stable_sort(identified_, {}, [&](StorageId id) { return *identity(id); });
-  const bool has_signatures = !signatures_.empty();
-  birth_begins_.push_back(0);
-  for (const trace::Op& op : trace.ops) {
-    OpSignature signature{.name = name_hash(op.name)};
+  birth_begins_.push_back(0), death_begins_.push_back(0), drop_begins_.push_back(0);
+  std::uint32_t replays = 0;
+  for (std::uint32_t at = 0; at < trace.ops.size(); ++at) {
+    const trace::Op& op = trace.ops[at];
+    const bool is_replay = rewritten.rewriting.entries[at].replayed;
+    replays_.push_back(is_replay ? replays++ : kNoReplay);
+    if (!is_replay) program_ops_.push_back(at);
+    // No op of the program's is taken for a replay.
+    OpSignature signature{.name = name_hash(is_replay ? "replay of " + op.name : op.name)};
+    if (is_replay) signature.add(base::Bytes(1));
     std::vector<StorageId> arguments = op.reads;
     arguments.insert(arguments.end(), op.writes.begin(), op.writes.end());
     std::ranges::sort(arguments);
     const auto repeated = std::ranges::unique(arguments);
     arguments.erase(repeated.begin(), repeated.end());
     for (const StorageId id : arguments) signature.add(trace.storages[index(id)].bytes);
-    if (!has_signatures) signatures_.push_back(signature);
+    const bool is_given = !is_replay && !rewritten.signatures.empty();
+    signatures_.push_back(is_given ? rewritten.signatures[program_ops_.size() - 1] : signature);
     std::erase_if(arguments, [&](StorageId id) { return !liveness_.life(id).pageable; });
     arguments_.push_back(std::move(arguments));
     auto& entries = entries_written_.emplace_back();
@@ -51,7 +68,9 @@ Agenda::Agenda(const trace::Trace& trace, Plan plan, std::vector<OpSignature> si
     for (const StorageId id : op.births)
       if (liveness_.life(id).pageable) births_.push_back({id, trace.storages[index(id)].bytes});
     birth_begins_.push_back(static_cast<std::uint32_t>(births_.size()));
+    add_ends(op, rewritten.rewriting.dies_with_program);
   }
+  note_replays();
   sort_rows(beginning_, beginning_begins_, [](const Row& row) { return row.begin; });
   sort_rows(leaving_, leaving_begins_, [](const Row& row) { return row.end; });
   rows_of_.resize(trace.storages.size());
@@ -70,6 +89,29 @@ Agenda::Agenda(const trace::Trace& trace, Plan plan, std::vector<OpSignature> si
   page_outs_ = page_outs_of(plan_.rows);
   awaited_ = release_ops(plan_.rows, plan_.ops);
   for (std::uint32_t ticket = 1; ticket <= page_outs_.size(); ++ticket) tickets_[page_outs_[ticket - 1]] = ticket;
+}
+
+void Agenda::add_ends(const trace::Op& op, const std::vector<bool>& dies_with_program) {
+  for (const StorageId id : op.deaths)
+    if (liveness_.life(id).pageable) (dies_with_program[index(id)] ? deaths_ : drops_).push_back(id);
+  death_begins_.push_back(static_cast<std::uint32_t>(deaths_.size()));
+  drop_begins_.push_back(static_cast<std::uint32_t>(drops_.size()));
+}
+
+void Agenda::note_replays() {
+  is_replayed_later_.resize(ops());
+  for (const plan::Replay& replay : plan_.replays) is_replayed_later_[program_ops_[replay.op]] = true;
+  if (!has_replays()) return;
+  for (const std::uint32_t at : program_ops_) program_signatures_.push_back(signatures_[at]);
+}
+
+std::vector<std::uint32_t> Agenda::kept_by(std::uint32_t replay) const {
+  const auto made = births(replayed_by(replay));
+  const std::vector<StorageId>& keeps = plan_.replays[replays_[replay]].keeps;
+  std::vector<std::uint32_t> kept;
+  for (std::uint32_t k = 0; k < made.size(); ++k)
+    if (std::ranges::find(keeps, made[k].storage) != keeps.end()) kept.push_back(k);
+  return kept;
 }
 
 std::span<const StorageId> Agenda::entries_of(std::uint64_t identity) const {

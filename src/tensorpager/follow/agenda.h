@@ -13,6 +13,7 @@
 #include "tensorpager/follow/resident_rows.h"
 #include "tensorpager/plan/liveness.h"
 #include "tensorpager/plan/plan.h"
+#include "tensorpager/plan/rewriting.h"
 #include "tensorpager/trace/record.h"
 
 namespace tensorpager::follow {
@@ -24,12 +25,33 @@ class Agenda {
     base::Bytes size;  // as requested
   };
 
-  /// `signatures`: those of the ops when they begin; if empty, they are taken from the trace, where they include what
-  /// ops within an op touch. Throws InvalidArgument if the plan is for another number of ops or other storages.
+  /// `trace`: of the program's window. `signatures`: those of its ops when they begin; if empty, they are taken from
+  /// the trace, where they include what ops within an op touch. Throws InvalidArgument if the plan is for another
+  /// number of ops or other storages, or has an impossible replay.
   Agenda(const trace::Trace& trace, Plan plan, std::vector<OpSignature> signatures = {});
 
   const Plan& plan() const { return plan_; }
+  /// The program's and replays.
   std::uint32_t ops() const { return plan_.ops; }
+
+  // --- replays
+  bool has_replays() const { return !plan_.replays.empty(); }
+  bool is_replay(std::uint32_t op) const { return replays_[op] != kNoReplay; }
+  bool is_first_replay(std::uint32_t op) const { return replays_[op] == 0; }
+  /// The op of the program that a replay runs again.
+  std::uint32_t replayed_by(std::uint32_t replay) const { return program_ops_[plan_.replays[replays_[replay]].op]; }
+  /// The births of that op, by their places among these, that the replay keeps.
+  std::vector<std::uint32_t> kept_by(std::uint32_t replay) const;
+  bool is_replayed_later(std::uint32_t op) const { return is_replayed_later_[op]; }
+  /// Pageable storages whose copies end after the op, though the program frees nothing there.
+  std::span<const StorageId> drops(std::uint32_t op) const { return part(drops_, drop_begins_, op); }
+  /// By op of the program: the op here.
+  std::span<const std::uint32_t> program_ops() const { return program_ops_; }
+  /// The signatures of the program's ops.
+  const std::vector<OpSignature>& program_signatures() const {
+    return has_replays() ? program_signatures_ : signatures_;
+  }
+
   const Row& row(std::uint32_t i) const { return plan_.rows[i]; }
   std::uint32_t storages() const { return liveness_.storages(); }
 
@@ -45,8 +67,8 @@ class Agenda {
   const std::vector<StorageId>& arguments(std::uint32_t op) const { return arguments_[op]; }
   /// The storages alive between windows that the op writes, in the order of the trace.
   const std::vector<StorageId>& entries_written(std::uint32_t op) const { return entries_written_[op]; }
-  /// The pageable storages that die after the op.
-  std::span<const StorageId> deaths(std::uint32_t op) const { return liveness_.deaths(op); }
+  /// The pageable storages that the program frees after the op.
+  std::span<const StorageId> deaths(std::uint32_t op) const { return part(deaths_, death_begins_, op); }
   bool is_entry(StorageId id) const { return liveness_.life(id).entry; }
   /// The storages alive between windows, in the order of their numbers.
   std::span<const StorageId> entries() const { return entries_; }
@@ -86,6 +108,19 @@ class Agenda {
   std::optional<std::uint32_t> next_use(StorageId id, std::uint32_t op) const;
 
  private:
+  /// The window with the plan's replays.
+  struct Rewritten {
+    Plan plan;
+    plan::Rewriting rewriting;
+    std::vector<OpSignature> signatures;  // of the program's ops
+  };
+  static constexpr std::uint32_t kNoReplay = ~std::uint32_t{0};
+
+  static Rewritten rewrite(const trace::Trace& trace, Plan plan, std::vector<OpSignature> signatures);
+  explicit Agenda(Rewritten rewritten);
+  void note_replays();
+  void add_ends(const trace::Op& op, const std::vector<bool>& dies_with_program);
+
   template <typename Element>
   static std::span<const Element> part(const std::vector<Element>& all, const std::vector<std::uint32_t>& begins,
                                        std::uint32_t op) {
@@ -107,6 +142,12 @@ class Agenda {
   std::vector<std::vector<StorageId>> arguments_;  // by op
   std::vector<std::vector<StorageId>> entries_written_;
   std::vector<OpSignature> signatures_;
+  std::vector<OpSignature> program_signatures_;  // empty without replays
+  std::vector<std::uint32_t> program_ops_;
+  std::vector<std::uint32_t> replays_;  // by op: the number of its replay; kNoReplay: it is the program's
+  std::vector<bool> is_replayed_later_;
+  std::vector<StorageId> deaths_, drops_;
+  std::vector<std::uint32_t> death_begins_, drop_begins_;
   std::vector<Birth> births_;
   std::vector<std::uint32_t> birth_begins_;
   std::vector<std::uint32_t> beginning_, beginning_begins_;

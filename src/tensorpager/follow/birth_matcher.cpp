@@ -19,6 +19,11 @@ void BirthMatcher::died(const Block& block) noexcept {
   std::erase_if(born_, [&](const Birth& one) { return one.block == &block; });
 }
 
+void BirthMatcher::taken_over(Block& block, const Block& fresh) {
+  const auto found = std::ranges::find(born_, &fresh, &Birth::block);
+  if (found != born_.end()) found->block = &block;
+}
+
 std::optional<StorageId> BirthMatcher::take_next(std::uint32_t op, base::Bytes size) {
   const auto births = agenda_.births(op);
   const std::vector<std::uint32_t>& places = places_[op];

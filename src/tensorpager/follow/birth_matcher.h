@@ -34,6 +34,8 @@ class BirthMatcher {
   /// It made a block; it is not the plan's.
   void pass_by() { ++made_; }
   void died(const Block& block) noexcept;
+  /// What was made as `fresh` is this block.
+  void taken_over(Block& block, const Block& fresh);
   std::uint32_t made() const { return made_; }
 
   /// Returns what the op of the plan is about to make, and expects it no more; nullopt for a temporary.

@@ -13,6 +13,7 @@ using base::OpSignature;
 using pager::Action;
 using pager::ActionSource;
 using pager::Block;
+using pager::DueReplay;
 using pager::PlannedPlace;
 using plan::Fill;
 using plan::kTemporary;

@@ -147,12 +147,47 @@ void PlanCursor::end_op(std::vector<Action>& actions) {
   const bool are_births_as_expected = births_.bind_births(position_, storages_);
   if (!are_births_as_expected) note_disturbed();
   if (births_.is_resized() || !are_births_as_expected) ++counts_.resized;
+  if (agenda_->is_replayed_later(position_)) note_made();
   births_.forget();
   page_outs_.note_needed(position_);
   end_rows(actions);
 }
 
+/// For replays of the op that has ended.
+void PlanCursor::note_made() {
+  std::vector<std::uint64_t>& numbers = made_[position_];
+  numbers.clear();
+  for (const Agenda::Birth& birth : agenda_->births(position_)) {
+    const Block* const block = storages_.block_of(birth.storage);
+    numbers.push_back(block != nullptr ? block->number : 0);
+  }
+}
+
+std::optional<DueReplay> PlanCursor::due_replay() const {
+  if (op_ != Op::kNone || !agenda_->is_replay(position_)) return std::nullopt;
+  const std::uint32_t replayed = agenda_->replayed_by(position_);
+  DueReplay due{.signature = agenda_->signature(position_),
+                .is_first = agenda_->is_first_replay(position_),
+                .of = replayed + std::uint64_t{1}};
+  if (const auto made = made_.find(replayed); made != made_.end())
+    for (const std::uint32_t place : agenda_->kept_by(position_)) due.keeps.push_back(made->second[place]);
+  for (const StorageId id : agenda_->drops(position_))
+    if (const Block* const block = storages_.block_of(id)) due.frees.push_back(block);
+  return due;
+}
+
+void PlanCursor::taken_over(Block& block, Block& fresh) {
+  births_.taken_over(block, fresh);
+  temporaries_.died(fresh);
+  if (const auto storage = storages_.storage_of(fresh)) storages_.bind(*storage, block);
+}
+
 void PlanCursor::end_rows(std::vector<Action>& actions) {
+  for (const StorageId id : agenda_->drops(position_))
+    if (Block* const block = storages_.block_of(id)) {
+      storages_.unbind(id);
+      actions.push_back({Action::Kind::kForget, block});
+    }
   ++position_;
   for (const std::uint32_t i : agenda_->leaving(position_)) {
     const Row& row = agenda_->row(i);

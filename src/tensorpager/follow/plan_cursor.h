@@ -10,6 +10,7 @@
 
 #include <memory>
 #include <optional>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -42,6 +43,11 @@ class PlanCursor final : public ActionSource {
   bool begin_op(const OpSignature& op, std::span<Block* const> touched, std::vector<Action>& actions) override;
   bool ends_window() const override { return position_ + 1 == agenda_->ops(); }
   void end_op(std::vector<Action>& actions) override;
+  std::optional<DueReplay> due_replay() const override;
+  std::uint64_t replayed_later() const override {
+    return is_in_op() && agenda_->is_replayed_later(position_) ? position_ + std::uint64_t{1} : 0;
+  }
+  void taken_over(Block& block, Block& fresh) override;
   void created(Block& block) override;
   void died(Block& block) noexcept override;
   std::optional<std::uint64_t> place_of_birth(base::Bytes size, base::Bytes charged) override;
@@ -96,6 +102,7 @@ class PlanCursor final : public ActionSource {
   void reach_state(std::vector<Action>& actions);
   void skip_to(std::uint32_t op, std::vector<Action>& actions);
   void begin_rows(std::vector<Action>& actions, std::optional<std::uint32_t> skipping_to = std::nullopt);
+  void note_made();
   void end_rows(std::vector<Action>& actions);
   void end_window(std::vector<Action>& actions);
   std::optional<base::Bytes> less_not_submitted(std::optional<base::Bytes> planned) const;
@@ -113,6 +120,7 @@ class PlanCursor final : public ActionSource {
   std::uint32_t position_ = 0;
   std::uint32_t followed_window_ = 0;
   Counts counts_;
+  std::unordered_map<std::uint32_t, std::vector<std::uint64_t>> made_;  // block numbers, by op that is replayed later
 };
 
 }  // namespace tensorpager::follow

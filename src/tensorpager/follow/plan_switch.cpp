@@ -130,6 +130,17 @@ void PlanSwitch::end_op(std::vector<Action>& actions) {
   if (active().windows() != windows) history_.note(active_);
 }
 
+/// Plans number their ops each for itself.
+std::uint64_t PlanSwitch::of_active(std::uint64_t op) const { return op == 0 ? 0 : op + (active_ << kOpBits); }
+
+std::optional<DueReplay> PlanSwitch::due_replay() const {
+  auto due = active().due_replay();
+  if (due) due->of = of_active(due->of);
+  return due;
+}
+
+std::uint64_t PlanSwitch::replayed_later() const { return of_active(active().replayed_later()); }
+
 void PlanSwitch::created(Block& block) {
   if (!active().is_in_op()) unplanned_.add(block);
   active().created(block);

@@ -30,6 +30,9 @@ class PlanSwitch final : public ActionSource {
   bool begin_op(const base::OpSignature& op, std::span<Block* const> touched, std::vector<Action>& actions) override;
   bool ends_window() const override { return cursors_[active_]->ends_window(); }
   void end_op(std::vector<Action>& actions) override;
+  std::optional<DueReplay> due_replay() const override;
+  std::uint64_t replayed_later() const override;
+  void taken_over(Block& block, Block& fresh) override { active().taken_over(block, fresh); }
   void created(Block& block) override;
   void died(Block& block) noexcept override;
   std::optional<std::uint64_t> place_of_birth(base::Bytes size, base::Bytes charged) override {
@@ -55,7 +58,11 @@ class PlanSwitch final : public ActionSource {
   std::size_t active_class() const { return active_; }
 
  private:
+  static constexpr int kOpBits = 32;
+
   PlanCursor& active() { return *cursors_[active_]; }
+  const PlanCursor& active() const { return *cursors_[active_]; }
+  std::uint64_t of_active(std::uint64_t op) const;
   void turn_to_another(const base::OpSignature& op, std::vector<Action>& actions);
   std::optional<std::size_t> find_other(const base::OpSignature& op) const;
   std::optional<std::size_t> find_longer(const base::OpSignature& op) const;

@@ -16,6 +16,10 @@ void StorageMap::bind(StorageId storage, Block& block) {
   storages_[&block] = storage;
 }
 
+void StorageMap::unbind(StorageId storage) {
+  if (const Block* const block = std::exchange(blocks_[index(storage)], nullptr)) storages_.erase(block);
+}
+
 void StorageMap::died(const Block& block) noexcept {
   const auto known = storages_.find(&block);
   if (known == storages_.end()) return;

@@ -32,6 +32,8 @@ class StorageMap {
   explicit StorageMap(const Agenda& agenda) : agenda_(agenda), blocks_(agenda.storages()) {}
 
   void bind(StorageId storage, Block& block);
+  /// The storage has no block.
+  void unbind(StorageId storage);
   void died(const Block& block) noexcept;
   /// Returns null if the storage is unknown.
   Block* block_of(StorageId storage) const { return blocks_[trace::index(storage)]; }

@@ -25,6 +25,7 @@ struct Action {
     kAwaitCopy,     // as kAwait, of a page-out that page-ins have awaited already: it is no longer charged
     kPageIn,        // submits the copy; page-ins keep the order of the actions
     kNeed,          // compute waits until the page-in is finished
+    kForget,        // drops a block that a replay rebuilds later; one that cannot be rebuilt is paged out
     kMove,          // moves a resident block to `offset`, if the binding places blocks and the range is free
     kClearAndMove,  // as kMove; blocks in the range are paged out first
   };
@@ -43,6 +44,17 @@ inline void page_out_for_good(Block& block, std::vector<Action>& actions) {
   actions.push_back({Action::Kind::kPageOut, &block});
   actions.push_back({.kind = Action::Kind::kAwaitQueued, .block = &block, .number = block.number});
 }
+
+/// A replay that a plan has before the next op of the program. It is an op of the plan by itself: `begin_op` with its
+/// signature, and `end_op`.
+struct DueReplay {
+  base::OpSignature signature;
+  bool is_first = false;  // of the window
+  std::uint64_t of = 0;   // what `replayed_later` was when the op ran
+  std::vector<std::uint64_t> keeps =
+      {};  // of what it makes, the rest is temporary: numbers of the blocks that the op made
+  std::vector<const Block*> frees = {};  // blocks of earlier replays, not of the program, that nobody needs after it
+};
 
 /// How an op ends by the plan that is followed.
 enum class OpEnd : std::uint8_t {
@@ -63,6 +75,13 @@ class ActionSource {
   virtual bool ends_window() const = 0;
   /// That op has ended, and its temporaries are freed.
   virtual void end_op(std::vector<Action>& actions) = 0;
+
+  /// Returns the replay that comes next, if no op is under way.
+  virtual std::optional<DueReplay> due_replay() const = 0;
+  /// Returns a number, not 0, by which a replay of the op under way knows it; 0 if it is not replayed.
+  virtual std::uint64_t replayed_later() const = 0;
+  /// A dropped block has the memory of `fresh` now, which the replay under way made, and which is no more.
+  virtual void taken_over(Block& block, Block& fresh) = 0;
 
   virtual void created(Block& block) = 0;
   virtual void died(Block& block) noexcept = 0;

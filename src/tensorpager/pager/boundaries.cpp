@@ -34,8 +34,8 @@ void Pager::do_boundary_work(std::uint64_t now) {
     counts_.witness_peak_bytes = std::max(counts_.witness_peak_bytes, resident);
   }
   if (fuzzer_)
-    fuzzer_->op_begins(now, table_, transfers_, executor_, t_state.is_rebuilding ? nullptr : rebuilder_.load(),
-                       counts_);
+    fuzzer_->op_begins(now, table_, transfers_, executor_,
+                       t_state.replaying != Replaying::kNo ? nullptr : rebuilder_.load(), counts_);
 }
 
 }  // namespace tensorpager::pager

@@ -7,21 +7,18 @@
 
 namespace tensorpager::pager {
 
+void Pager::set_rebuilder(Rebuilder* rebuilder) {
+  const Lock lock(*this);
+  rebuilder_ = rebuilder;
+  executor_.set_rebuilder(rebuilder);
+}
+
 bool Pager::drop(Block& block) {
   const Lock lock(*this);
   Rebuilder* const rebuilder = rebuilder_;
-  if (rebuilder == nullptr || !rebuilder->hold(block)) return false;
-  try {
-    if (transfers_.drop(block)) {
-      note_curve();
-      return true;
-    }
-  } catch (...) {
-    rebuilder->release(block);
-    throw;
-  }
-  rebuilder->release(block);
-  return false;
+  const bool is_dropped = rebuilder != nullptr && transfers_.drop(block, *rebuilder);
+  note_curve();
+  return is_dropped;
 }
 
 void Pager::take_over(Block& block, Block& fresh) {
@@ -34,6 +31,7 @@ void Pager::take_over(Block& block, Block& fresh) {
   } const end{*this, fresh};
   transfers_.take_over(block, fresh);
   transfers_.settle_pool();
+  if (is_told_to_source()) executor_.source()->taken_over(block, fresh);
   note_curve();
 }
 

@@ -4,9 +4,22 @@
 
 namespace tensorpager::pager {
 
-bool Transfers::drop(Block& block) {
-  std::uint64_t word = 0;
-  if (!may_leave(block) || !block.word.compare_exchange_strong(word, kAbsent)) return false;
+bool Transfers::drop(Block& block, Rebuilder& rebuilder) {
+  if (!rebuilder.hold(block)) return false;
+  try {
+    if (take_away(block)) return true;
+  } catch (...) {
+    rebuilder.release(block);
+    throw;
+  }
+  rebuilder.release(block);
+  return false;
+}
+
+bool Transfers::take_away(Block& block) {
+  if (!may_leave(block)) return false;
+  std::uint64_t word = block.state();
+  if ((word & ~kClean) != 0 || !block.word.compare_exchange_strong(word, kAbsent)) return false;
   const base::Stopwatch watch(counts_.page_out_handling_seconds);
   const Relocation pages = binding_.begin_unbind(block);
   try {
@@ -14,10 +27,11 @@ bool Transfers::drop(Block& block) {
   } catch (...) {
     pages.cancel();
     ++block.mended;
-    block.word.store(0, std::memory_order_release);
+    block.word.store(word, std::memory_order_release);
     throw;
   }
   end_unbind(block, pages);
+  release_slot(block);
   table_.change(block, Residence::kDropped);
   settle_pool();
   ++counts_.drops;

@@ -122,6 +122,9 @@ void Executor::execute(const Action& action) {
       queue(action);
       submit_page_ins();  // before compute waits for anything else
       return;
+    case Action::Kind::kForget:
+      forget(block);
+      return;
     case Action::Kind::kMove:
       move(block, action.offset);
       return;
@@ -132,6 +135,12 @@ void Executor::execute(const Action& action) {
       if (block.is_arriving()) transfers_.finish_page_in(block, Access::kRead);
       return;
   }
+}
+
+void Executor::forget(Block& block) {
+  forget_page_ins(block);
+  ++edits_;
+  if (rebuilder_ == nullptr || !transfers_.drop(block, *rebuilder_)) page_out(block, false);
 }
 
 void Executor::page_out(Block& block, bool is_awaited) {

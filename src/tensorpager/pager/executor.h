@@ -34,6 +34,8 @@ class Executor {
   /// Page-outs in flight go on; page-ins to come wait for them. Null: from now on nothing is executed.
   void follow(ActionSource* source);
   ActionSource* source() const { return source_; }
+  /// Of blocks that the source drops; null: they are paged out instead.
+  void set_rebuilder(Rebuilder* rebuilder) { rebuilder_ = rebuilder; }
 
   /// Returns whether it is the op that the source expects; if so `end_op` follows.
   bool begin_op(const base::OpSignature& op, std::span<Block* const> touched);
@@ -68,6 +70,7 @@ class Executor {
 
   void execute_all() noexcept;
   void execute(const Action& action);
+  void forget(Block& block);
   void page_out(Block& block, bool is_awaited);
   void take_back_or_leave(Block& block);
   std::size_t page_ins_until(std::span<Block* const> touched) const;
@@ -88,6 +91,7 @@ class Executor {
   Statistics& counts_;
   const std::atomic<std::uint64_t>& clock_;
   ActionSource* source_ = nullptr;
+  Rebuilder* rebuilder_ = nullptr;
   std::vector<Action> actions_;  // of the op that begins or ends
   std::deque<Action> page_ins_;  // not submitted yet, with the page-outs that they wait for
   std::vector<LeftEarly> left_early_;

@@ -24,12 +24,48 @@ void Pager::follow(ActionSource* source, const Prepare& prepare) {
 
 OpEnd Pager::begin_op(const base::OpSignature& op, std::span<Block* const> touched) {
   const PagingTime paging(is_paging_timed(), &paging_nanoseconds_);
+  for (;;) {
+    std::optional<DueReplay> due;
+    {
+      const Lock lock(*this);
+      t_state.replayed_later = 0;
+      if (!is_told_to_source()) return OpEnd::kUnplanned;
+      due = due_replay();
+      if (!due) {
+        const bool is_expected = executor_.begin_op(op, touched);
+        note_curve();
+        if (!is_expected) return OpEnd::kUnplanned;
+        ++t_state.followed_ops;
+        t_state.replayed_later = executor_.source()->replayed_later();
+        return executor_.source()->ends_window() ? OpEnd::kAtOnce : OpEnd::kLate;
+      }
+    }
+    rebuilder_.load()->replay(*due);
+  }
+}
+
+OpEnd Pager::begin_replay(const DueReplay& replay, std::span<Block* const> touched) {
   const Lock lock(*this);
-  if (!is_told_to_source()) return OpEnd::kUnplanned;
-  const bool is_expected = executor_.begin_op(op, touched);
+  if (!is_told_to_source() || !executor_.begin_op(replay.signature, touched)) return OpEnd::kUnplanned;
   note_curve();
-  if (!is_expected) return OpEnd::kUnplanned;
-  return executor_.source()->ends_window() ? OpEnd::kAtOnce : OpEnd::kLate;
+  return OpEnd::kAtOnce;
+}
+
+std::optional<DueReplay> Pager::due_replay() const {
+  return rebuilder_.load() != nullptr ? executor_.source()->due_replay() : std::nullopt;
+}
+
+/// Before an allocation outside of ops, which is an op of the plan by itself.
+void Pager::run_due_replays() {
+  for (;;) {
+    std::optional<DueReplay> due;
+    {
+      const Lock lock(*this);
+      if (is_told_to_source()) due = due_replay();
+    }
+    if (!due) return;
+    rebuilder_.load()->replay(*due);
+  }
 }
 
 void Pager::end_op(OpEnd end) noexcept {

@@ -19,8 +19,7 @@ void Fuzzer::op_begins(std::uint64_t op, const BlockTable& table, Transfers& tra
 
 void Fuzzer::drop_some(const BlockTable& table, Transfers& transfers, Rebuilder& rebuilder) {
   for (std::uint64_t i = 0; i < tries_.drops && table.residents() > 0; ++i) {
-    Block& block = any_resident(table);
-    if (rebuilder.hold(block) && !transfers.drop(block)) rebuilder.release(block);
+    transfers.drop(any_resident(table), rebuilder);
   }
 }
 

@@ -95,8 +95,9 @@ Block& Pager::create_once(Bytes size) {
   block->last_use = clock_.load(std::memory_order_relaxed);
   PinSet* holder = t_state.top;
   const bool held = holder != nullptr && holder->keeps_temporaries();
-  base::EventSink* const sink = t_state.is_rebuilding ? nullptr : this->sink();
+  base::EventSink* const sink = t_state.replaying != Replaying::kNo ? nullptr : this->sink();
   const PagingTime paging(is_paging_timed(), &paging_nanoseconds_);
+  if (is_followed() && !PinSet::is_within_op(holder)) run_due_replays();
   {
     const Lock lock(*this);
     const bool is_followed = is_told_to_source();
@@ -144,12 +145,12 @@ void Pager::destroy(Block& block) noexcept {
 }
 
 void Pager::destroy_block(Block& block) noexcept {
-  base::EventSink* const sink = t_state.is_rebuilding ? nullptr : this->sink();
+  base::EventSink* const sink = t_state.replaying != Replaying::kNo ? nullptr : this->sink();
   const PagingTime paging(is_paging_timed(), &paging_nanoseconds_);
   if (sink != nullptr) sink->block_died(t_state.recorded_op, block.number);
   const Lock lock(*this);
   executor_.forget_page_ins(block);
-  if (executor_.source() != nullptr && !t_state.is_rebuilding) executor_.source()->died(block);
+  if (executor_.source() != nullptr && t_state.replaying != Replaying::kOnDemand) executor_.source()->died(block);
   if (block.is_leaving()) {
     if (transfers_.passes_places_on() && block.copying) {  // the copy goes on, into a slot that nobody reads
       Block& orphan = transfers_.orphan_place(block);

@@ -99,8 +99,8 @@ class Pager {
 
   // --- dropped blocks
   /// From now on blocks can be dropped; it must live for ever. Null: no more are.
-  void set_rebuilder(Rebuilder* rebuilder) { rebuilder_ = rebuilder; }
-  /// Drops a dirty block. Returns false if it is pinned, clean, absent, or cannot be rebuilt. Throws IoError.
+  void set_rebuilder(Rebuilder* rebuilder);
+  /// Drops a block. Returns false if it is pinned or absent, or cannot be rebuilt. Throws IoError.
   bool drop(Block& block);
   /// Gives a dropped block the memory of `fresh`, a block of the same size that only this thread has pinned and that no
   /// storage owns any more: it is dead afterwards. Throws IoError; then the bytes of `fresh` are lost.
@@ -152,7 +152,10 @@ class Pager {
   bool is_followed() const { return is_followed_.load(std::memory_order_relaxed); }
   /// An op that touches these blocks begins; unless it is unplanned, `end_op` follows. A failed transfer is tried again
   /// by the op that needs the room or the bytes.
+  /// Replays that the plan has before it are run first.
   OpEnd begin_op(const base::OpSignature& op, std::span<Block* const> touched);
+  /// A replay begins that the plan has here.
+  OpEnd begin_replay(const DueReplay& replay, std::span<Block* const> touched);
   /// Takes the lock only if something moves at the op's end. Else the next thread that takes it notifies the source
   /// first.
   void end_op(OpEnd end) noexcept;
@@ -213,6 +216,8 @@ class Pager {
     }
   }
   Block& create_once(base::Bytes size);
+  void run_due_replays();
+  std::optional<DueReplay> due_replay() const;
   void destroy_block(Block& block) noexcept;
   void end_record(Block& block) noexcept;
   void rebuild(std::span<Block* const> blocks);
@@ -239,7 +244,7 @@ class Pager {
     if (executor_.source() != nullptr && thread == follower_) executor_.end_op();
   }
   bool is_told_to_source() const {
-    return executor_.source() != nullptr && follower_ == &t_state && !t_state.is_rebuilding;
+    return executor_.source() != nullptr && follower_ == &t_state && t_state.replaying != Replaying::kOnDemand;
   }
   void note_unevictable();
   void note_curve();

@@ -36,7 +36,10 @@ class PinSet {
     t_state.top = parent_;
     if (arguments_.count() > 0) note_created();
     for (Block* block : pins_) pager_.unpin(*block);
-    if (end_ != OpEnd::kUnplanned) pager_.end_op(end_);
+    if (end_ != OpEnd::kUnplanned) {
+      pager_.end_op(end_);
+      t_state.replayed_later = 0;
+    }
   }
   PinSet(const PinSet&) = delete;
   PinSet& operator=(const PinSet&) = delete;
@@ -54,6 +57,12 @@ class PinSet {
     if (is_followed_ && !is_within_op(parent_)) tell_source(name);
   }
   bool is_followed() const { return is_followed_; }
+  /// The same for a replay that the plan has here.
+  void follow(const DueReplay& replay) {
+    base::InlineVector<Block*, kInline> blocks;
+    for (const Miss& miss : misses_) blocks.push_back(miss.block);
+    end_ = pager_.begin_replay(replay, {blocks.begin(), blocks.size()});
+  }
   /// Pins all blocks that were seen. Throws OverBudget or IoError, having changed no contents.
   void admit() {
     if (is_followed_) pin_ready();

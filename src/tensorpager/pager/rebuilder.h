@@ -2,6 +2,9 @@
 // it rebuilt when somebody needs it.
 #pragma once
 
+#include <cstdint>
+
+#include "tensorpager/pager/action_source.h"
 #include "tensorpager/pager/block.h"
 
 namespace tensorpager::pager {
@@ -21,6 +24,8 @@ class Rebuilder {
   virtual bool expose(const Block& block) noexcept = 0;
 
   // --- without the lock
+  /// Runs a replay that a plan has here, if it can, and tells the pager of its begin and end in any case.
+  virtual void replay(const DueReplay& due) noexcept = 0;
   /// Rebuilds a dropped block; does nothing if another thread did. Throws OverBudget, IoError, or what an op throws.
   virtual void rebuild(Block& block) = 0;
   /// The same, and rebuilds all that needs the block.

@@ -19,6 +19,7 @@
 #include "tensorpager/pager/passed_on_pages.h"
 #include "tensorpager/pager/passed_on_places.h"
 #include "tensorpager/pager/placed_binding.h"
+#include "tensorpager/pager/rebuilder.h"
 #include "tensorpager/pager/relocation.h"
 #include "tensorpager/pager/states.h"
 #include "tensorpager/pager/statistics.h"
@@ -101,9 +102,9 @@ class Transfers {
   bool is_copied(const Block& leaving) const { return queues_->is_done(leaving.copy); }
 
   // --- dropped
-  /// Takes the memory of a dirty block away, bytes and all. Returns false if it is pinned, unclaimed, clean or absent.
-  /// Throws IoError if the machine refused; then nothing has changed.
-  bool drop(Block& block);
+  /// Takes the memory of a block away, bytes and all. Returns false if it is pinned, unclaimed or absent, or cannot be
+  /// rebuilt. Throws IoError if the machine refused; then nothing has changed.
+  bool drop(Block& block, Rebuilder& rebuilder);
   /// Gives a dropped block the memory of `fresh`, which is resident and as large, with its bytes; `fresh` is dead
   /// afterwards. Throws IoError if the machine refused; then its bytes are lost.
   void take_over(Block& block, Block& fresh);
@@ -161,6 +162,7 @@ class Transfers {
 
  private:
   bool may_leave(Block& block);
+  bool take_away(Block& block);
   void submit_copy(Block& block);
   std::shared_ptr<Relocating> begin_relocation(Block& block);
   void make_accessible(Block& block, const Relocating* pages) noexcept;
