@@ -129,12 +129,12 @@ void add_known(std::vector<Candidate>& candidates, const Profile& known) {
   const std::uint64_t newest = std::ranges::max(known.classes, {}, &ClassProfile::end).end;
   for (const ClassProfile& one : known.classes) {
     if (one.is_similar) continue;  // a newer one replaces it
-    const auto is_same = [&](const Candidate& other) { return one.agenda->signatures() == other.signatures; };
+    const auto is_same = [&](const Candidate& other) { return one.agenda->program_signatures() == other.signatures; };
     if (candidates.size() == kMostClasses || std::ranges::any_of(candidates, is_same)) continue;
     trace::Trace trace = *one.trace;
     for (trace::Storage& storage : trace.storages) storage.identity.reset();
     candidates.push_back({.trace = std::move(trace),
-                          .signatures = one.agenda->signatures(),
+                          .signatures = one.agenda->program_signatures(),
                           .blocks = one.blocks,
                           .blocks_at = newest,
                           .end = one.end,

@@ -16,9 +16,17 @@ namespace {
 
 /// Reports the order in which its ops made blocks, if that is still known.
 void tell_last_window(follow::PlanCursor& cursor, const ClassProfile& one, const trace::Stream& stream) {
-  const std::uint32_t ops = one.agenda->ops();
-  if (one.end < stream.first + ops) return;
-  for (std::uint32_t op = 0; op < ops; ++op) cursor.expect_made(op, stream.ops[one.end - ops - stream.first + op].made);
+  const auto ops = one.agenda->program_ops();
+  if (one.end < stream.first + ops.size()) return;
+  for (std::size_t i = 0; i < ops.size(); ++i)
+    cursor.expect_made(ops[i], stream.ops[one.end - ops.size() - stream.first + i].made);
+}
+
+/// Nothing was dropped, so nothing is rebuilt.
+void pass_replays(follow::PlanSwitch& follower, std::vector<pager::Action>& actions) {
+  while (const auto due = follower.due_replay()) {
+    if (follower.begin_op(due->signature, {}, actions)) follower.end_op(actions);
+  }
 }
 
 }  // namespace
@@ -54,6 +62,7 @@ bool catch_up(follow::PlanSwitch& follower, const Profile& profile, const trace:
   std::vector<pager::Action> actions;  // ignored: they are past
   for (std::size_t at = newest->end - stream.first; at < stream.ops.size(); ++at) {
     const trace::StreamOp& op = stream.ops[at];
+    pass_replays(follower, actions);
     const bool is_expected = follower.begin_op(signature_of(stream, op), {}, actions);
     pager::Block temporary;
     std::uint32_t made = 0;

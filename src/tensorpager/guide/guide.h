@@ -42,7 +42,8 @@ class Guide final : public base::EventSink {
     std::optional<base::Bytes> granule = {};       // for recorded sizes; else the pager's
     std::size_t least_ops = std::size_t{1} << 12;  // ops that are remembered; more if steps or windows are longer
     std::function<void(const std::string&)> say = [](const std::string&) {};  // prints a line for people
-    std::optional<plan::PlanCache> cache = {};  // of plans for later sessions, and from earlier ones
+    std::function<void()> before_replays = [] {};  // called before a plan with replays becomes active
+    std::optional<plan::PlanCache> cache = {};     // of plans for later sessions, and from earlier ones
   };
 
   /// The pager must outlive it; and while it is the pager's sink, threads of the program may be in it.

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "tensorpager/plan/liveness.h"
+#include "tensorpager/plan/rewriting.h"
 #include "tensorpager/plan/timing.h"
 
 namespace tensorpager::guide {
@@ -19,7 +20,7 @@ double overhead_of(const plan::Prediction& predicted) { return overhead_of(predi
 
 const ClassProfile* Profile::find(const std::vector<base::OpSignature>& signatures) const {
   const auto found = std::ranges::find(
-      classes, signatures, [](const ClassProfile& one) -> const auto& { return one.agenda->signatures(); });
+      classes, signatures, [](const ClassProfile& one) -> const auto& { return one.agenda->program_signatures(); });
   return found != classes.end() ? &*found : nullptr;
 }
 
@@ -28,9 +29,10 @@ bool Profile::has_similar() const { return std::ranges::any_of(classes, &ClassPr
 std::vector<plan::Prediction> Profile::predict_again(const Profile& other, const machine::Machine& machine) const {
   std::vector<plan::Prediction> predictions;
   for (const ClassProfile& one : classes) {
-    const ClassProfile* const same = other.find(one.agenda->signatures());
+    const ClassProfile* const same = other.find(one.agenda->program_signatures());
     if (same == nullptr) return {};
-    predictions.push_back(plan::predict(same->agenda->plan(), plan::op_times(*one.trace, machine), machine));
+    const plan::Plan& plan = same->agenda->plan();
+    predictions.push_back(plan::predict(plan, plan::op_times(plan::rewritten(*one.trace, plan), machine), machine));
   }
   return predictions;
 }
@@ -57,8 +59,8 @@ std::string Profile::describe() const {
   for (const ClassProfile& one : classes) {
     const plan::Prediction& predicted = one.predicted();
     text += (text.empty() ? "" : "; ") + std::string(one.is_similar ? "variable-shape step of about " : "step of ") +
-            std::to_string(one.agenda->ops()) + " ops (need " + base::format_bytes(one.need) + ", floor " +
-            base::format_bytes(one.floor) + "), " + base::format_bytes(predicted.page_out) + " out and " +
+            std::to_string(one.agenda->program_ops().size()) + " ops (need " + base::format_bytes(one.need) +
+            ", floor " + base::format_bytes(one.floor) + "), " + base::format_bytes(predicted.page_out) + " out and " +
             base::format_bytes(predicted.page_in) + " in, predicted overhead " + percent(overhead_of(predicted));
     if (one.lower_bound_overhead) text += " (lower bound " + percent(*one.lower_bound_overhead) + ")";
   }

@@ -3,6 +3,7 @@
 
 #include <c10/util/Exception.h>
 
+#include <atomic>
 #include <string>
 #include <type_traits>
 
@@ -29,7 +30,7 @@ struct Target {
   const arena::AddressSpace* space = nullptr;
   c10::DeleterFnPtr claimed = nullptr;  // see BlockFinder
   DeviceStorages* device = nullptr;     // an accelerator's, if they are recorded instead of the host's
-  Calls calls = Calls::kPassThrough;
+  std::atomic<Calls> calls = Calls::kPassThrough;
   KernelRunner runner = nullptr;       // of kHandedOn
   BeforeWrite before_write = nullptr;  // of what the runner does not call; null if nobody asks
   PurityOf purity_of = nullptr;        // for recorded ops; null if nobody knows

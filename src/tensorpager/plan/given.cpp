@@ -7,6 +7,7 @@
 #include "tensorpager/base/errors.h"
 #include "tensorpager/machine/machine.h"
 #include "tensorpager/plan/plan_io.h"
+#include "tensorpager/plan/rewriting.h"
 #include "tensorpager/plan/timing.h"
 #include "tensorpager/plan/validator.h"
 #include "tensorpager/trace/trace_io.h"
@@ -23,7 +24,7 @@ std::vector<Bytes> curve_of(const trace::Trace& trace, const Plan& plan) {
   const machine::Link link{.steps = {{.from = {}, .bytes_per_second = 1e9}}};
   Machine machine;
   machine.out = machine.in = link;
-  return predict(plan, op_times(trace, machine), machine).curve;
+  return predict(plan, op_times(rewritten(trace, plan), machine), machine).curve;
 }
 
 GivenPlan read_given_plan(const std::string& path, Bytes budget) {
@@ -32,9 +33,6 @@ GivenPlan read_given_plan(const std::string& path, Bytes budget) {
   GivenPlan given{.trace = trace::read_trace_file(trace_path), .plan = read_plan_file(path)};
   const std::vector<std::string> violations = validate(given.trace, given.plan);
   if (!violations.empty()) throw InvalidArgument(path + ": is no plan for " + trace_path + ": " + violations.front());
-  if (!given.plan.replays.empty())
-    throw InvalidArgument(path + ": has replays, which a session cannot run yet; plan again with `tensorpager plan " +
-                          "--planner pages`");
   if (given.plan.budget > budget)
     throw InvalidArgument(path + ": made for a budget of " + base::format_bytes(given.plan.budget) +
                           ", and this run has " + base::format_bytes(budget) +

@@ -3,6 +3,7 @@
 #include <ATen/Parallel.h>
 
 #include <algorithm>
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <tuple>
@@ -20,6 +21,7 @@ namespace tensorpager::replay {
 namespace {
 
 Replayer* g_replayer = nullptr;
+std::atomic<bool> g_captures_all{false};
 
 /// Calls `visit(block)` for each block behind the tensors of a value.
 template <typename Visit>
@@ -125,8 +127,9 @@ void add_outputs(Call& call, c10::ArrayRef<c10::IValue> results) {
 
 }  // namespace
 
-void start_capturing(Replayer& replayer) {
+void start_capturing(Replayer& replayer, Captures captures) {
   g_replayer = &replayer;
+  g_captures_all = captures == Captures::kAll;
   replayer.recipes().clear();
 }
 
@@ -139,7 +142,9 @@ void run_captured(const c10::OperatorHandle& op, c10::DispatchKeySet after, torc
   std::optional<Writing> writing;
   {
     const auto arguments = torch::jit::last(*stack, rule.arguments);
-    if (is_a_leaf && rule.allows(arguments) && !at::in_parallel_region()) call = capture(op, rule, arguments);
+    const bool is_wanted = pager::t_state.replayed_later != 0 || g_captures_all.load(std::memory_order_relaxed);
+    if (is_wanted && is_a_leaf && rule.allows(arguments) && !at::in_parallel_region())
+      call = capture(op, rule, arguments);
     writing.emplace(written_blocks(rule, arguments));
   }
   {
@@ -152,6 +157,7 @@ void run_captured(const c10::OperatorHandle& op, c10::DispatchKeySet after, torc
   if (call) {
     add_outputs(*call, results);
     g_replayer->recipes().add(call);
+    if (pager::t_state.replayed_later != 0) g_replayer->note_captured(call);
   } else if (!rule.is_torchs) {
     // Its kernel may have filled by itself what ops inside it made.
     for (const c10::IValue& result : results)

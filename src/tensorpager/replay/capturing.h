@@ -5,13 +5,20 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/stack.h>
 
+#include <cstdint>
+
 #include "tensorpager/pager/block.h"
 #include "tensorpager/replay/replayer.h"
 
 namespace tensorpager::replay {
 
-/// From now on calls are captured for it. It must live for ever.
-void start_capturing(Replayer& replayer);
+enum class Captures : std::uint8_t {
+  kAll,      // every call that can be made again
+  kPlanned,  // of ops that the plan replays later
+};
+
+/// From now on calls are captured for it. It must live for ever. Nothing may be dropped now.
+void start_capturing(Replayer& replayer, Captures captures);
 
 /// Runs the kernel of a call and captures it. `after`: the keys that are left. For intercept::see_calls.
 void run_captured(const c10::OperatorHandle& op, c10::DispatchKeySet after, torch::jit::Stack* stack);

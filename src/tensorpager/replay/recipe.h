@@ -6,6 +6,7 @@
 #include <c10/core/Storage.h>
 #include <c10/util/intrusive_ptr.h>
 
+#include <compare>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -20,7 +21,7 @@ struct Contents {
   std::uint64_t block = 0;  // number; 0: none
   std::uint32_t version = 0;
 
-  bool operator==(const Contents&) const = default;
+  auto operator<=>(const Contents&) const = default;
 };
 
 struct Call;

@@ -139,6 +139,11 @@ void Recipes::release(std::uint64_t block) {
   if (const auto dropped = dropped_.find(block); dropped != dropped_.end()) end(dropped);
 }
 
+bool Recipes::is_needed(std::uint64_t block) {
+  const std::scoped_lock lock(mutex_);
+  return dropped_.contains(block) || !known_.contains(block);
+}
+
 Product Recipes::product_of_dropped(std::uint64_t block) {
   const std::scoped_lock lock(mutex_);
   const auto dropped = dropped_.find(block);

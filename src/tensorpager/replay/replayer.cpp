@@ -2,6 +2,7 @@
 
 #include <ATen/Parallel.h>
 
+#include <algorithm>
 #include <condition_variable>
 #include <cstdio>
 #include <deque>
@@ -11,21 +12,26 @@
 #include <thread>
 #include <utility>
 
+#include "tensorpager/pager/pin_set.h"
 #include "tensorpager/pager/thread_state.h"
 #include "tensorpager/replay/rebuilding.h"
+#include "tensorpager/replay/rerun.h"
+#include "tensorpager/replay/storages.h"
 
 namespace tensorpager::replay {
 namespace {
 
-class IsRebuilding {
+using pager::Replaying;
+
+class ReplayingScope {
  public:
-  IsRebuilding() : before_(std::exchange(pager::t_state.is_rebuilding, true)) {}
-  ~IsRebuilding() { pager::t_state.is_rebuilding = before_; }
-  IsRebuilding(const IsRebuilding&) = delete;
-  IsRebuilding& operator=(const IsRebuilding&) = delete;
+  explicit ReplayingScope(Replaying now) : before_(std::exchange(pager::t_state.replaying, now)) {}
+  ~ReplayingScope() { pager::t_state.replaying = before_; }
+  ReplayingScope(const ReplayingScope&) = delete;
+  ReplayingScope& operator=(const ReplayingScope&) = delete;
 
  private:
-  bool before_;
+  Replaying before_;
 };
 
 }  // namespace
@@ -94,10 +100,59 @@ void Replayer::rebuild(pager::Block& block) {
     const std::scoped_lock running(running_);
     const Product product = recipes_.product_of_dropped(block.number);
     if (!product) return;
-    const IsRebuilding scope;
+    const ReplayingScope scope(Replaying::kOnDemand);
     Rebuilding(pager_, recipes_, product).run();
   }
-  if (!pager::t_state.is_rebuilding) recipes_.let_go();
+  if (pager::t_state.replaying == Replaying::kNo) recipes_.let_go();
+}
+
+void Replayer::note_captured(std::shared_ptr<const Call> call) {
+  const std::scoped_lock lock(captured_lock_);
+  Captured& captured = captured_[pager::t_state.replayed_later];
+  const std::uint64_t op = pager::t_state.followed_ops;
+  if (captured.op != op) captured = {.op = op, .calls = {}};
+  captured.calls.push_back(std::move(call));
+}
+
+Replayer::Calls Replayer::captured(std::uint64_t of) {
+  const std::scoped_lock lock(captured_lock_);
+  const auto found = captured_.find(of);
+  return found == captured_.end() ? Calls() : found->second.calls;
+}
+
+void Replayer::replay(const pager::DueReplay& due) noexcept {
+  if (due.is_first) made_.remove([](const Made::One&) { return true; });
+  {
+    const std::scoped_lock running(running_);
+    const ReplayingScope scope(Replaying::kPlanned);
+    pager::PinSet op(pager_, pager::Temporaries::kKeep);
+    Calls calls = captured(due.of);
+    const bool is_needed = std::ranges::any_of(due.keeps, [&](std::uint64_t one) { return recipes_.is_needed(one); });
+    if (calls.empty() || !is_needed || !can_rerun(recipes_, *calls.front(), made_)) calls.clear();
+    for (const auto& call : calls) see_inputs(recipes_, *call, made_, op);
+    op.follow(due);
+    replay(calls, due);
+  }
+  if (pager::t_state.replaying == Replaying::kNo) recipes_.let_go();
+}
+
+/// The calls of one op of the plan. If one fails, who needs what it would have made has it rebuilt, and gets the error
+/// if that is not possible either.
+void Replayer::replay(const Calls& calls, const pager::DueReplay& due) noexcept {
+  std::vector<Contents> temporary;
+  try {
+    for (const auto& call : calls) {
+      for (Made::One& one : rerun(pager_, recipes_, *call, made_, [](const Contents&) { return true; })) {
+        if (std::ranges::find(due.keeps, one.contents.block) == due.keeps.end()) temporary.push_back(one.contents);
+        made_.add(std::move(one));
+      }
+    }
+  } catch (const std::exception&) {
+  }
+  made_.remove([&](const Made::One& one) {
+    return std::ranges::find(due.frees, block_of(one.storage)) != due.frees.end() ||
+           std::ranges::find(temporary, one.contents) != temporary.end();
+  });
 }
 
 void Replayer::settle(pager::Block& block) {
@@ -106,7 +161,7 @@ void Replayer::settle(pager::Block& block) {
 }
 
 bool Replayer::settle_elsewhere(pager::Block& block) noexcept {
-  if (pager::t_state.is_rebuilding) return false;  // it would wait for itself
+  if (pager::t_state.replaying != Replaying::kNo) return false;  // it would wait for itself
   {
     const std::scoped_lock lock(starting_);
     if (thread_ == nullptr) thread_ = new Thread(*this);
@@ -123,9 +178,11 @@ void Replayer::before_fork() noexcept {
   running_.lock();
   recipes_.lock().lock();
   starting_.lock();
+  captured_lock_.lock();
 }
 
 void Replayer::after_fork(bool in_child) {
+  captured_lock_.unlock();
   starting_.unlock();
   recipes_.lock().unlock();
   if (in_child) {

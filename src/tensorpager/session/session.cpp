@@ -189,7 +189,9 @@ void Session::enable(const base::Config& config) {
   guidance_ = {};
   writes_trace_ = !config.trace.empty();
   if (plans || writes_trace_) {
-    guide_ = std::make_unique<guide::Guide>(parts_->pager, guide_options(config, plans));
+    guide::Guide::Options options = guide_options(config, plans);
+    options.before_replays = [this] { capture(replay::Captures::kPlanned); };
+    guide_ = std::make_unique<guide::Guide>(parts_->pager, std::move(options));
     set_sink(config, make_sink(config));
     if (user_supplied) guide_->activate_user_supplied(std::move(*user_supplied));
   }
@@ -211,10 +213,16 @@ void Session::see_calls(const base::Config& config) {
     replay::start_verifying(parts_->space);
     return intercept::see_calls(&replay::run_verified);
   }
-  if (!config.fuzz || config.fuzz_drops == 0) return intercept::see_calls(nullptr);
+  intercept::see_calls(nullptr);
+  if (config.fuzz && config.fuzz_drops > 0) capture(replay::Captures::kAll);
+}
+
+/// From now on calls are captured, so that what they make can be dropped; once in a session.
+void Session::capture(replay::Captures captures) {
+  if (verifies_replay_ || std::exchange(captures_, true)) return;
   if (replayer_ == nullptr) replayer_ = new replay::Replayer(parts_->pager);
   g_replayer = replayer_;
-  replay::start_capturing(*replayer_);
+  replay::start_capturing(*replayer_, captures);
   parts_->pager.set_rebuilder(replayer_);
   intercept::see_calls(&replay::run_captured, &replay::before_write);
 }
@@ -228,6 +236,7 @@ void Session::disable() {
   parts_->allocator.uninstall();
   parts_->pager.stop();
   parts_->pager.set_rebuilder(nullptr);
+  captures_ = false;
   intercept::pass_calls_through();
   intercept::leave_thread();
   active_ = false;

@@ -22,7 +22,8 @@ class DeviceStorages;
 }
 namespace tensorpager::replay {
 class Replayer;
-}
+enum class Captures : std::uint8_t;
+}  // namespace tensorpager::replay
 
 namespace tensorpager::session {
 
@@ -92,6 +93,7 @@ class Session {
   void make_parts(const base::Config& config);
   base::EventSink& make_sink(const base::Config& config);
   void see_calls(const base::Config& config);
+  void capture(replay::Captures captures);
   void set_sink(const base::Config& config, base::EventSink& sink);
 
   Report report_now();
@@ -99,6 +101,7 @@ class Session {
   Parts* parts_ = nullptr;  // made by the first enable()
   bool active_ = false;
   bool verifies_replay_ = false;
+  bool captures_ = false;
   replay::Replayer* replayer_ = nullptr;  // of sessions that drop; made by the first, and never freed
   bool serves_faults_ = false;            // under rebinding only with the fuzzer, to count writes that no op announced
   double started_ = 0;

@@ -1,0 +1,102 @@
+#include "tensorpager/replay/rerun.h"
+
+#include <ATen/core/stack.h>
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "tensorpager/intercept/frame.h"
+#include "tensorpager/replay/in_leaf.h"
+#include "tensorpager/replay/storages.h"
+
+namespace tensorpager::replay {
+namespace {
+
+using Use = Call::Use;
+
+struct Found {
+  c10::Storage storage;
+  bool is_made = false;  // by a replay, and no block's of the program
+};
+
+/// The storage of an input, wherever it is by now; null if it is gone.
+Found find(Recipes& recipes, const Call::Input& input, const Made& made) {
+  if (input.copy) return {.storage = input.copy};
+  if (c10::Storage storage = recipes.storage_of(input)) return {.storage = std::move(storage)};
+  const c10::Storage* const found = made.find(input.contents);
+  return {.storage = found != nullptr ? *found : c10::Storage(), .is_made = found != nullptr};
+}
+
+/// The storages of all tensors among the results, by the order in which for_each_tensor finds them.
+std::vector<c10::Storage> storages_of(const torch::jit::Stack& results) {
+  std::vector<c10::Storage> storages;
+  for (const c10::IValue& result : results)
+    intercept::for_each_tensor(result, [&](const at::TensorBase& tensor) {
+      storages.push_back(tensor.defined() ? tensor.unsafeGetTensorImpl()->unsafe_storage() : c10::Storage());
+    });
+  return storages;
+}
+
+/// The storage must be nobody else's.
+void take_over(pager::Pager& pager, Recipes& recipes, pager::Block& block, c10::Storage storage) {
+  pager::Block* const fresh = block_of(storage);
+  TORCH_CHECK(fresh != nullptr && fresh->size == block.size, "Tensorpager: a replay made a storage of ",
+              storage.nbytes(), " bytes, where the op had made ", block.size.count());
+  storage.unsafeGetStorageImpl()->_mutable_data_ptr_no_checks().release_context();
+  pager.take_over(block, *fresh);
+  recipes.release(block.number);
+}
+
+}  // namespace
+
+bool can_rerun(Recipes& recipes, const Call& call, const Made& made) {
+  return call.op.can_be_replayed() && std::ranges::all_of(call.inputs, [&](const Call::Input& input) {
+           return static_cast<bool>(find(recipes, input, made).storage);
+         });
+}
+
+void see_inputs(Recipes& recipes, const Call& call, const Made& made, pager::PinSet& pins) {
+  for (const Call::Input& input : call.inputs) {
+    const c10::Storage storage = find(recipes, input, made).storage;
+    pager::Block* const block = storage ? block_of(storage) : nullptr;
+    if (block != nullptr) pins.see(*block, pager::Access::kRead);
+  }
+}
+
+std::vector<Made::One> rerun(pager::Pager& pager, Recipes& recipes, const Call& call, Made& made,
+                             const std::function<bool(const Contents&)>& may_overwrite) {
+  pager::PinSet pins(pager, pager::Temporaries::kKeep);
+  std::vector<c10::Storage> memory;
+  std::vector<bool> is_copied;
+  for (const Call::Input& input : call.inputs) {
+    Found found = find(recipes, input, made);
+    TORCH_CHECK(found.storage, "Tensorpager: a dropped storage cannot be rebuilt, as what it was made from is gone");
+    const bool is_overwritten = input.use != Use::kRead && found.is_made && may_overwrite(input.contents);
+    intercept::g_target.finder().in_storage(*found.storage.unsafeGetStorageImpl(), [&](pager::Block& block) {
+      pins.see(block, is_overwritten ? pager::Access::kWrite : pager::Access::kRead);
+    });
+    is_copied.push_back(input.use != Use::kRead && !is_overwritten);
+    if (is_overwritten) made.remove([&](const Made::One& one) { return one.contents == input.contents; });
+    memory.push_back(std::move(found.storage));
+  }
+  pins.admit();
+  for (std::size_t i = 0; i < memory.size(); ++i)
+    if (is_copied[i]) memory[i] = copy_of(memory[i]);
+  std::vector<Made::One> outputs;
+  {
+    const InLeaf leaf;
+    const std::vector<c10::Storage> results = storages_of(call.op.replay(memory));
+    for (const Call::Output& output : call.outputs)
+      outputs.push_back({output.contents,
+                         output.result == Call::Output::kWritten ? memory[output.input] : results.at(output.result)});
+  }
+  memory.clear();
+  const std::vector<pager::Block*> dropped = recipes.dropped_outputs(call);
+  for (std::size_t i = 0; i < outputs.size(); ++i)
+    if (dropped[i] != nullptr) take_over(pager, recipes, *dropped[i], std::move(outputs[i].storage));
+  std::erase_if(outputs, [](const Made::One& one) { return !one.storage; });
+  return outputs;
+}
+
+}  // namespace tensorpager::replay
