@@ -47,7 +47,7 @@ TEST_F(ProfileTest, PredictsActivePlansAgain) {
   EXPECT_EQ(gain_over(profile.value(), {{.step = 4 * now.front().step}}), 0.75);
 
   for (int step = 0; step < 6; ++step) evaluate();
-  const auto both = analyse(guide_->stream(), pager_.budget(), machine, &profile.value());
+  const auto both = analyse(guide_->stream(), pager_.budget(), machine, {.known = &profile.value()});
   ASSERT_TRUE(both);
   EXPECT_TRUE(both.value().predict_again(profile.value(), machine).empty());
 }
@@ -60,7 +60,7 @@ TEST_F(ProfileTest, PlansAllClassesForTheSlabsThatThereAreNow) {
   ASSERT_TRUE(before);
   pager_.acquire_slab_chunk(64_KiB);
   for (int step = 0; step < 6; ++step) evaluate();
-  const auto after = analyse(guide_->stream(), pager_.budget(), machine, &before.value());
+  const auto after = analyse(guide_->stream(), pager_.budget(), machine, {.known = &before.value()});
   ASSERT_TRUE(after);
   ASSERT_EQ(after.value().classes.size(), 2u);
   for (const ClassProfile& one : after.value().classes)

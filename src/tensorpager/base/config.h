@@ -37,6 +37,7 @@ struct Config {
   std::string verify_replay_of;       // ops that are verified too, separated by `,`: for tests
   std::uint64_t witness_ops = 0;      // ops between two checks of our resident size with the kernel's count; 0: none
   bool plans = true;                  // false: no plans, blocks move on demand only
+  bool recompute = false;             // plans may also drop storages, which replays rebuild
   bool plan_sync = false;             // the program waits while plans are made, so that runs are reproducible
   std::string plan;                   // plan files to follow, separated by `:`; their budget applies if none is set
   std::string plan_cache;             // directory that plans are kept in and taken from; empty: none

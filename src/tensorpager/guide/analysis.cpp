@@ -7,6 +7,7 @@
 
 #include "tensorpager/guide/candidates.h"
 #include "tensorpager/plan/liveness.h"
+#include "tensorpager/plan/rewriting.h"
 #include "tensorpager/plan/timing.h"
 #include "tensorpager/planning/classes.h"
 #include "tensorpager/planning/lower_bound.h"
@@ -41,7 +42,8 @@ std::vector<plan::Plan> find_kept(const plan::PlanCache& cache, const std::vecto
   for (const Candidate& one : candidates) traces.push_back(&one.trace);
   std::vector<plan::Plan> plans = cache.find(traces, budget);
   for (std::size_t i = 0; i < plans.size(); ++i)
-    plans[i].predicted = plan::predict(plans[i], plan::op_times(candidates[i].trace, machine), machine);
+    plans[i].predicted =
+        plan::predict(plans[i], plan::op_times(plan::rewritten(candidates[i].trace, plans[i]), machine), machine);
   return plans;
 }
 
@@ -49,21 +51,21 @@ bool has_more_than(const std::vector<Candidate>& candidates, const Profile& know
   return std::ranges::any_of(candidates, [&](const Candidate& one) { return known.find(one.signatures) == nullptr; });
 }
 
-std::vector<plan::Plan> plan_alone(const planning::Problem& problem) {
-  const auto plan = planning::make_planner("pages")->plan(problem);
+std::vector<plan::Plan> plan_alone(const planning::Problem& problem, const std::string& planner) {
+  const auto plan = planning::make_planner(planner)->plan(problem);
   return plan ? std::vector{plan.value()} : std::vector<plan::Plan>();
 }
 
 /// One plan for each candidate, or for the first alone if they have no common table; empty if there is no plan.
 std::vector<plan::Plan> plan_all(const std::vector<Candidate>& candidates, Bytes budget,
-                                 const machine::Machine& machine) {
+                                 const machine::Machine& machine, const std::string& planner) {
   std::vector<planning::Problem> problems;
   problems.reserve(candidates.size());
   for (const Candidate& one : candidates)
     problems.push_back({.trace = one.trace, .machine = machine, .budget = budget});
-  if (problems.size() == 1) return plan_alone(problems.front());
-  const auto plans = planning::plan_classes(problems);
-  return plans ? plans->plans : plan_alone(problems.front());
+  if (problems.size() == 1) return plan_alone(problems.front(), planner);
+  const auto plans = planning::plan_classes(problems, planner);
+  return plans ? plans->plans : plan_alone(problems.front(), planner);
 }
 
 }  // namespace
@@ -82,7 +84,8 @@ machine::Machine machine_since(const pager::TransferCosts& before, const pager::
 }
 
 base::Result<Profile, NoProfile> analyse(const trace::Stream& stream, Bytes budget, const machine::Machine& machine,
-                                         const Profile* known, const plan::PlanCache* cache) {
+                                         const AnalysisOptions& options) {
+  const auto& [known, cache, planner] = options;
   Profile profile;
   const std::vector<trace::WindowClass> classes = trace::classify_windows(stream);
   std::vector<Candidate> candidates = candidates_in(classes, stream);
@@ -98,7 +101,7 @@ base::Result<Profile, NoProfile> analyse(const trace::Stream& stream, Bytes budg
   if (cache != nullptr && (known == nullptr || has_more_than(candidates, *known)))
     plans = find_kept(*cache, candidates, budget, machine);
   if (!plans.empty()) profile.origin = Profile::Origin::kCache;
-  if (plans.empty()) plans = plan_all(candidates, budget, machine);
+  if (plans.empty()) plans = plan_all(candidates, budget, machine, planner);
   if (plans.empty()) return NoProfile::kBelowFloor;
 
   for (std::size_t i = 0; i < plans.size(); ++i) {

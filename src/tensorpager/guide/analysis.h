@@ -26,11 +26,14 @@ machine::Machine machine_of(const pager::TransferCosts& costs);
 /// before it.
 machine::Machine machine_since(const pager::TransferCosts& before, const pager::TransferCosts& now);
 
-/// `known`: the profile before, of the same thread; its classes are planned too. `cache`: plans of earlier sessions,
-/// which are used if not all classes are known. Both may be null.
+struct AnalysisOptions {
+  const Profile* known = nullptr;          // the profile before, of the same thread; its classes are planned too
+  const plan::PlanCache* cache = nullptr;  // plans of earlier sessions, which are used if not all classes are known
+  std::string planner = "pages";           // see planning::make_planner
+};
+
 base::Result<Profile, NoProfile> analyse(const trace::Stream& stream, base::Bytes budget,
-                                         const machine::Machine& machine, const Profile* known = nullptr,
-                                         const plan::PlanCache* cache = nullptr);
+                                         const machine::Machine& machine, const AnalysisOptions& options = {});
 
 /// Keeps the plans for later sessions. Throws IoError.
 void keep(const Profile& profile, base::Bytes budget, const plan::PlanCache& cache);

@@ -36,6 +36,7 @@ class Guide final : public base::EventSink {
  public:
   struct Options {
     bool plans = true;    // false: only records
+    bool recomputes = false;  // plans that replace others may drop storages, which replays rebuild
     bool waits = false;   // plans on the program's thread, at the same op in every run, and not in the background
     bool pauses = true;   // pauses recording when there is nothing to learn
     bool refines = true;  // plans again from the times measured under a plan

@@ -2,6 +2,8 @@
 
 #include <torch/csrc/autograd/graph_task.h>
 
+#include <algorithm>
+
 #include "tensorpager/intercept/op_work.h"
 
 namespace tensorpager::intercept {
@@ -47,6 +49,18 @@ void CallRecord::count(const at::TensorBase& tensor, base::Bytes storage, pager:
   if (access == pager::Access::kWrite && info_.reads_what_it_writes) moved_ += once;
 }
 
+/// What is made from memory that is not ours, or of nothing, may be written by code outside of ops.
+bool CallRecord::can_be_captured() const {
+  if (g_target.device != nullptr) return true;
+  const auto is_foreign = [](const at::TensorBase& tensor) {
+    if (!tensor.defined() || !tensor.unsafeGetTensorImpl()->has_storage()) return false;
+    c10::StorageImpl& storage = *tensor.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl();
+    return storage.nbytes() >= base::kMinPagedBytes.count() && g_target.finder().peek(storage) == nullptr;
+  };
+  return std::ranges::any_of(tensors_, [](const at::TensorBase& tensor) { return tensor.defined(); }) &&
+         std::ranges::none_of(tensors_, is_foreign);
+}
+
 void CallRecord::begin(base::EventSink& sink, const Frame& frame, c10::ArrayRef<c10::IValue> arguments) {
   base::OpFacts facts{.name = info_.name, .random = info_.random, .list = info_.list};
   facts.backward = torch::autograd::get_current_graph_task_id() != -1;
@@ -57,7 +71,7 @@ void CallRecord::begin(base::EventSink& sink, const Frame& frame, c10::ArrayRef<
     facts.precision = precision_of(tensor);
     break;
   }
-  if (g_target.purity_of != nullptr && info_.op) {
+  if (g_target.purity_of != nullptr && info_.op && can_be_captured()) {
     const auto device = g_target.device == nullptr ? base::TraceDevice::kHost : base::TraceDevice::kCuda;
     facts.purity = g_target.purity_of(*info_.op, arguments, device);
   }

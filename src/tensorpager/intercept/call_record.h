@@ -23,6 +23,7 @@ class CallRecord {
   void begin(base::EventSink& sink, const Frame& frame, c10::ArrayRef<c10::IValue> arguments);
 
  private:
+  bool can_be_captured() const;
   void add_of_device(const at::TensorBase& tensor, pager::Access access);
   void count(const at::TensorBase& tensor, base::Bytes storage, pager::Access access);
 

@@ -192,6 +192,7 @@ void Executor::submit_page_ins(std::size_t must) {
         continue;
       }
       Block& block = *action.block;
+      if (block.is_dropped()) continue;  // who needs it has it rebuilt
       if (block.is_passed_on()) return;  // its copy is not done
       if (block.is_leaving()) take_back_or_leave(block);
       if (block.is_charged()) continue;

@@ -26,12 +26,12 @@ BoundaryTable known_to_all(const BoundaryTable& table, const std::vector<Problem
 }
 
 /// Returns nullopt if a class does not place; `why` then has the missing bytes, unless the table is the cause.
-std::optional<std::vector<Plan>> plan_all(const std::vector<Problem>& problems, const BoundaryTable& table,
-                                          std::optional<Infeasible>& why) {
+std::optional<std::vector<Plan>> plan_all(const std::vector<Problem>& problems, const std::string& planner,
+                                          const BoundaryTable& table, std::optional<Infeasible>& why) {
   std::vector<Plan> plans;
   for (Problem problem : problems) {
     problem.boundary = &table;
-    auto result = make_pages_planner()->plan(problem);
+    auto result = make_planner(planner)->plan(problem);
     if (!result) {
       if (!result.error().for_boundary) why = result.error();
       return std::nullopt;
@@ -43,7 +43,7 @@ std::optional<std::vector<Plan>> plan_all(const std::vector<Problem>& problems, 
 
 }  // namespace
 
-base::Result<ClassPlans, Infeasible> plan_classes(const std::vector<Problem>& problems) {
+base::Result<ClassPlans, Infeasible> plan_classes(const std::vector<Problem>& problems, const std::string& planner) {
   TENSORPAGER_CHECK(!problems.empty());
   const auto hardness = [](const Problem& problem) {
     const auto need = static_cast<double>(Liveness(problem.trace).need().count());
@@ -55,7 +55,7 @@ base::Result<ClassPlans, Infeasible> plan_classes(const std::vector<Problem>& pr
   ClassPlans found{.table = known_to_all(boundary_of(hardest.trace, own.value()), problems)};
   for (;; found.table = half_of(found.table)) {
     std::optional<Infeasible> why;
-    auto plans = plan_all(problems, found.table, why);
+    auto plans = plan_all(problems, planner, found.table, why);
     if (why) return *why;
     if (!plans) {
       // Without a table every window begins with nothing resident, which always places.

@@ -17,7 +17,8 @@ struct ClassPlans {
 
 /// Makes the plans of several classes under one table: that of the hardest class, whose need is the largest for its
 /// budget. If a class does not place with the table, the table is halved. The error is that of the first class that has
-/// no plan at all.
-base::Result<ClassPlans, Infeasible> plan_classes(const std::vector<Problem>& problems);
+/// no plan at all. `planner`: see make_planner; the table is that of `pages`.
+base::Result<ClassPlans, Infeasible> plan_classes(const std::vector<Problem>& problems,
+                                                  const std::string& planner = "pages");
 
 }  // namespace tensorpager::planning

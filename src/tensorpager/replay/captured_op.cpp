@@ -6,6 +6,8 @@
 
 #include <algorithm>
 
+#include "tensorpager/intercept/key.h"
+
 namespace tensorpager::replay {
 namespace {
 
@@ -35,7 +37,7 @@ bool may_be_tensors(const c10::IValue& value) {
 /// The keys of a replay: nothing is recorded, nobody intercepts. `BackendSelect` must be there, as kernels call
 /// factories.
 DispatchKeySet excluded(const Ambient& ambient) {
-  const DispatchKeySet keys = c10::autograd_dispatch_keyset_with_ADInplaceOrView;
+  const DispatchKeySet keys = c10::autograd_dispatch_keyset_with_ADInplaceOrView | DispatchKeySet(intercept::kKey);
   return ambient.autocasts ? keys : keys | c10::autocast_dispatch_keyset;
 }
 
