@@ -27,7 +27,7 @@ class Seeds final : public Rebuilder {
     exposed.insert(block.number);
     return !needed.contains(block.number);
   }
-  void replay(const DueReplay&) noexcept override {}
+  bool replay(const DueReplay&) noexcept override { return true; }
   void rebuild(Block& block) override {
     if (!held.contains(block.number)) return;
     const PinSet op(pager_, Temporaries::kKeep);

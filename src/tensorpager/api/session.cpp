@@ -41,11 +41,19 @@ Text text_of(const std::optional<std::uint64_t>& value) { return value ? std::to
 base::Config read_options(const Options& options) {
   const auto& [budget, binding, spill, link, plan, plan_cache, on_demand, recompute, plan_sync, stats, quiet, fuzz,
                verify_replay] = options;
-  const std::map<std::string, Text> fields{
-      {"budget", text_of(budget)},       {"binding", text_of(binding)},     {"spill", text_of(spill)},
-      {"link", text_of(link)},           {"plan", text_of(plan)},           {"plan_cache", text_of(plan_cache)},
-      {"on_demand", text_of(on_demand)}, {"recompute", text_of(recompute)}, {"plan_sync", text_of(plan_sync)}, {"stats", text_of(stats)},
-      {"quiet", text_of(quiet)},         {"fuzz", text_of(fuzz)},           {"verify_replay", text_of(verify_replay)}};
+  const std::map<std::string, Text> fields{{"budget", text_of(budget)},
+                                           {"binding", text_of(binding)},
+                                           {"spill", text_of(spill)},
+                                           {"link", text_of(link)},
+                                           {"plan", text_of(plan)},
+                                           {"plan_cache", text_of(plan_cache)},
+                                           {"on_demand", text_of(on_demand)},
+                                           {"recompute", text_of(recompute)},
+                                           {"plan_sync", text_of(plan_sync)},
+                                           {"stats", text_of(stats)},
+                                           {"quiet", text_of(quiet)},
+                                           {"fuzz", text_of(fuzz)},
+                                           {"verify_replay", text_of(verify_replay)}};
   std::map<std::string, std::string> given;
   for (const base::Option& option : base::options()) {
     if (!option.is_taken_by(base::Taker::kCpp)) continue;

@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "tensorpager/base/config.h"
 #include "tensorpager/base/errors.h"
 #include "tensorpager/plan/timing.h"
 
@@ -50,9 +51,9 @@ Agenda::Agenda(Rewritten rewritten)
     const bool is_replay = rewritten.rewriting.entries[at].replayed;
     replays_.push_back(is_replay ? replays++ : kNoReplay);
     if (!is_replay) program_ops_.push_back(at);
-    // No op of the program's is taken for a replay.
+    // No op of the program's is taken for a replay, and none that touches only small storages for one of no plan.
     OpSignature signature{.name = name_hash(is_replay ? "replay of " + op.name : op.name)};
-    if (is_replay) signature.add(base::Bytes(1));
+    if (is_replay) signature.add(base::kMinPagedBytes);
     std::vector<StorageId> arguments = op.reads;
     arguments.insert(arguments.end(), op.writes.begin(), op.writes.end());
     std::ranges::sort(arguments);

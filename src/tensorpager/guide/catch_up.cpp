@@ -25,7 +25,8 @@ void tell_last_window(follow::PlanCursor& cursor, const ClassProfile& one, const
 /// Nothing was dropped, so nothing is rebuilt.
 void pass_replays(follow::PlanSwitch& follower, std::vector<pager::Action>& actions) {
   while (const auto due = follower.due_replay()) {
-    if (follower.begin_op(due->signature, {}, actions)) follower.end_op(actions);
+    if (!follower.begin_op(due->signature, {}, actions)) return;
+    follower.end_op(actions);
   }
 }
 

@@ -150,8 +150,9 @@ void Guide::run_analysis() {
     const machine::Machine machine = machine_since(before, costs);
     // The first plan is made soon; what may be dropped takes longer to find.
     const std::string planner = options_.recomputes && known ? "hybrid" : "pages";
-    auto found = analyse(stream, pager_.budget(), machine,
-                         {.known = known.get(), .cache = options_.cache ? &*options_.cache : nullptr, .planner = planner});
+    auto found =
+        analyse(stream, pager_.budget(), machine,
+                {.known = known.get(), .cache = options_.cache ? &*options_.cache : nullptr, .planner = planner});
     if (!found) {
       if (found.error() == NoProfile::kNoWindow) recorder_.keep(std::min(kMostOps, 2 * stream.ops.size()));
       return note_none(found.error());

@@ -24,13 +24,13 @@ void Pager::follow(ActionSource* source, const Prepare& prepare) {
 
 OpEnd Pager::begin_op(const base::OpSignature& op, std::span<Block* const> touched) {
   const PagingTime paging(is_paging_timed(), &paging_nanoseconds_);
-  for (;;) {
+  for (bool is_followed = true;;) {
     std::optional<DueReplay> due;
     {
       const Lock lock(*this);
       t_state.replayed_later = 0;
       if (!is_told_to_source()) return OpEnd::kUnplanned;
-      due = due_replay();
+      if (is_followed) due = due_replay();
       if (!due) {
         const bool is_expected = executor_.begin_op(op, touched);
         note_curve();
@@ -40,7 +40,7 @@ OpEnd Pager::begin_op(const base::OpSignature& op, std::span<Block* const> touch
         return executor_.source()->ends_window() ? OpEnd::kAtOnce : OpEnd::kLate;
       }
     }
-    rebuilder_.load()->replay(*due);
+    is_followed = rebuilder_.load()->replay(*due);
   }
 }
 
@@ -51,8 +51,14 @@ OpEnd Pager::begin_replay(const DueReplay& replay, std::span<Block* const> touch
   return OpEnd::kAtOnce;
 }
 
-std::optional<DueReplay> Pager::due_replay() const {
-  return rebuilder_.load() != nullptr ? executor_.source()->due_replay() : std::nullopt;
+/// Without a rebuilder nothing is dropped, and replays are passed over.
+std::optional<DueReplay> Pager::due_replay() {
+  std::optional<DueReplay> due = executor_.source()->due_replay();
+  while (due && rebuilder_.load() == nullptr && executor_.begin_op(due->signature, {})) {
+    executor_.end_op();
+    due = executor_.source()->due_replay();
+  }
+  return rebuilder_.load() != nullptr ? due : std::nullopt;
 }
 
 /// Before an allocation outside of ops, which is an op of the plan by itself.
@@ -63,8 +69,7 @@ void Pager::run_due_replays() {
       const Lock lock(*this);
       if (is_told_to_source()) due = due_replay();
     }
-    if (!due) return;
-    rebuilder_.load()->replay(*due);
+    if (!due || !rebuilder_.load()->replay(*due)) return;
   }
 }
 

@@ -217,7 +217,7 @@ class Pager {
   }
   Block& create_once(base::Bytes size);
   void run_due_replays();
-  std::optional<DueReplay> due_replay() const;
+  std::optional<DueReplay> due_replay();
   void destroy_block(Block& block) noexcept;
   void end_record(Block& block) noexcept;
   void rebuild(std::span<Block* const> blocks);

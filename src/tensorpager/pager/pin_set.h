@@ -57,11 +57,12 @@ class PinSet {
     if (is_followed_ && !is_within_op(parent_)) tell_source(name);
   }
   bool is_followed() const { return is_followed_; }
-  /// The same for a replay that the plan has here.
-  void follow(const DueReplay& replay) {
+  /// The same for a replay that the plan has here. Returns whether the plan expected it.
+  bool follow(const DueReplay& replay) {
     base::InlineVector<Block*, kInline> blocks;
     for (const Miss& miss : misses_) blocks.push_back(miss.block);
     end_ = pager_.begin_replay(replay, {blocks.begin(), blocks.size()});
+    return end_ != OpEnd::kUnplanned;
   }
   /// Pins all blocks that were seen. Throws OverBudget or IoError, having changed no contents.
   void admit() {

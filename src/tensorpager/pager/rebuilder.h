@@ -24,8 +24,9 @@ class Rebuilder {
   virtual bool expose(const Block& block) noexcept = 0;
 
   // --- without the lock
-  /// Runs a replay that a plan has here, if it can, and tells the pager of its begin and end in any case.
-  virtual void replay(const DueReplay& due) noexcept = 0;
+  /// Runs a replay that a plan has here, if it can, and tells the pager of its begin and end in any case. Returns
+  /// whether the plan expected it.
+  virtual bool replay(const DueReplay& due) noexcept = 0;
   /// Rebuilds a dropped block; does nothing if another thread did. Throws OverBudget, IoError, or what an op throws.
   virtual void rebuild(Block& block) = 0;
   /// The same, and rebuilds all that needs the block.

@@ -23,6 +23,10 @@ class Made {
     const auto found = std::ranges::find(all_, contents, &One::contents);
     return found == all_.end() ? nullptr : &found->storage;
   }
+  template <typename Visit>
+  void for_each(Visit visit) const {
+    for (const One& one : all_) visit(one);
+  }
   void add(One one) { all_.push_back(std::move(one)); }
   /// Frees those of which it is true.
   template <typename Predicate>

@@ -120,20 +120,33 @@ Replayer::Calls Replayer::captured(std::uint64_t of) {
   return found == captured_.end() ? Calls() : found->second.calls;
 }
 
-void Replayer::replay(const pager::DueReplay& due) noexcept {
+bool Replayer::replay(const pager::DueReplay& due) noexcept {
+  bool is_expected = false;
   if (due.is_first) made_.remove([](const Made::One&) { return true; });
   {
     const std::scoped_lock running(running_);
     const ReplayingScope scope(Replaying::kPlanned);
-    pager::PinSet op(pager_, pager::Temporaries::kKeep);
-    Calls calls = captured(due.of);
-    const bool is_needed = std::ranges::any_of(due.keeps, [&](std::uint64_t one) { return recipes_.is_needed(one); });
-    if (calls.empty() || !is_needed || !can_rerun(recipes_, *calls.front(), made_)) calls.clear();
-    for (const auto& call : calls) see_inputs(recipes_, *call, made_, op);
-    op.follow(due);
-    replay(calls, due);
+    const auto is_to_go = [&](const Made::One& one) {
+      return std::ranges::find(due.frees, block_of(one.storage)) != due.frees.end();
+    };
+    {
+      // What goes with the op is charged until its end: for the plan it is dropped then, and must be here still.
+      pager::PinSet until_end(pager_, pager::Temporaries::kKeep);
+      pager::PinSet op(pager_, pager::Temporaries::kKeep);
+      Calls calls = captured(due.of);
+      const bool is_needed = std::ranges::any_of(due.keeps, [&](std::uint64_t one) { return recipes_.is_needed(one); });
+      if (calls.empty() || !is_needed || !can_rerun(recipes_, *calls.front(), made_)) calls.clear();
+      for (const auto& call : calls) see_inputs(recipes_, *call, made_, op);
+      is_expected = op.follow(due);
+      replay(calls, due);
+      made_.for_each([&](const Made::One& one) {
+        if (is_to_go(one)) until_end.keep(*block_of(one.storage));
+      });
+    }
+    made_.remove(is_to_go);
   }
   if (pager::t_state.replaying == Replaying::kNo) recipes_.let_go();
+  return is_expected;
 }
 
 /// The calls of one op of the plan. If one fails, who needs what it would have made has it rebuilt, and gets the error
@@ -149,10 +162,7 @@ void Replayer::replay(const Calls& calls, const pager::DueReplay& due) noexcept 
     }
   } catch (const std::exception&) {
   }
-  made_.remove([&](const Made::One& one) {
-    return std::ranges::find(due.frees, block_of(one.storage)) != due.frees.end() ||
-           std::ranges::find(temporary, one.contents) != temporary.end();
-  });
+  made_.remove([&](const Made::One& one) { return std::ranges::find(temporary, one.contents) != temporary.end(); });
 }
 
 void Replayer::settle(pager::Block& block) {

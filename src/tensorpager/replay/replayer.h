@@ -25,7 +25,7 @@ class Replayer final : public pager::Rebuilder {
   bool hold(pager::Block& block) override { return recipes_.hold(block); }
   void release(const pager::Block& block) noexcept override { recipes_.release(block.number); }
   bool expose(const pager::Block& block) noexcept override { return recipes_.expose(block.number); }
-  void replay(const pager::DueReplay& due) noexcept override;
+  bool replay(const pager::DueReplay& due) noexcept override;
   void rebuild(pager::Block& block) override;
   void settle(pager::Block& block) override;
   bool settle_elsewhere(pager::Block& block) noexcept override;
