@@ -18,7 +18,7 @@ ABOVE_FLOOR = 1.1  # the least budget tried, in floors
 MOST_STEPS_TO_LEARN = 12
 SETTLING, LEAST_STEPS = 2, 3
 LEAST_SECONDS = 1.0  # short steps are timed more often
-COUNTED = ("followed_ops", "page_outs", "page_ins", "stall_seconds", "handling_seconds")
+COUNTED = ("followed_ops", "page_outs", "page_ins", "page_out_bytes", "drop_bytes", "stall_seconds", "handling_seconds")
 FIGURES = (
     "predicted_overhead",
     "measured_overhead",
@@ -43,9 +43,8 @@ def timed(step) -> tuple[float, int]:
     return (time.perf_counter() - start) / steps, SETTLING + steps
 
 
-def in_session(step, budget, spill, on_demand: bool) -> tuple[float, dict]:
-    os.environ["TENSORPAGER_ON_DEMAND"] = "1" if on_demand else "0"
-    with tensorpager.enable(budget=budget, spill=spill, quiet=True):
+def in_session(step, budget, spill, on_demand: bool, recompute: bool = False) -> tuple[float, dict]:
+    with tensorpager.enable(budget=budget, spill=spill, on_demand=on_demand, recompute=recompute, quiet=True):
         for _ in range(0 if on_demand else MOST_STEPS_TO_LEARN):
             step()
             if tensorpager.stats()["plans"]:
@@ -56,6 +55,7 @@ def in_session(step, budget, spill, on_demand: bool) -> tuple[float, dict]:
         seconds, steps = timed(step)
         after = tensorpager.stats()
     each_step = {name: (after[name] - before[name]) / steps for name in COUNTED}
+    after["each_step"] = each_step
     after["followed_share"] = each_step["followed_ops"] / max(1, after["window_ops"])
     after["moved_blocks"] = each_step["page_outs"] + each_step["page_ins"]
     after["stalled_share"] = each_step["stall_seconds"] / seconds

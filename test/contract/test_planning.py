@@ -76,16 +76,6 @@ def test_plan_that_recomputes_is_validated_simulated_and_explained(tmp_path):
     assert "replay 0 (of op 0 before op " in line and "): op 0 (empty) is not pure" in line
 
 
-def test_a_session_refuses_a_plan_that_recomputes(tmp_path):
-    (tmp_path / "step.trace").write_text(RESNET.read_text())
-    plan = tmp_path / "step.plan"
-    planned = ("--machine", "h200-141g", "--budget", "75%", "--planner", "hybrid")
-    assert run_command("plan", RESNET, *planned, "-o", plan).returncode == 0
-    done = run_command("run", "--plan", plan, "--", "true")
-    assert done.returncode != 0
-    assert "has replays, which a session cannot run yet" in done.stderr
-
-
 def test_plan_is_validated_simulated_and_explained(tmp_path):
     plan = tmp_path / "step.plan"
     made = run_command("plan", RESNET, "--budget", "50%", *MACHINE, "-o", plan)

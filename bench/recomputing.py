@@ -1,0 +1,105 @@
+"""Training steps with plain torch, under plans that page only, under plans that recompute as well, and with torch.utils.checkpoint around
+each block where the workload has that, in turn, in one process.
+
+.venv/bin/python bench/recomputing.py [--rounds 3] [--link 1GB/s] [--spill DIR|ram] [--shares 75 50 33 25] [--only U-Net] [--json out/recomputing.json]
+"""
+
+import argparse
+import inspect
+import json
+import os
+import statistics
+
+import torch
+from following import ABOVE_FLOOR, in_session, timed
+from workloads import CASES
+
+import tensorpager
+
+MIB = 1 << 20
+VARIANTS = ("pages", "hybrid", "checkpoint")
+
+
+def made_inside(build, **options) -> tuple:
+    """A step whose tensors are the session's, with what it needs and its floor."""
+    with tensorpager.enable(budget="unlimited", quiet=True):
+        step = build(**options)
+        step(), step()
+    stats = tensorpager.stats()
+    return step, stats["need_bytes"], stats["floor_bytes"]
+
+
+def measure(build, shares: list[float], rounds: int, spill: str | None) -> dict:
+    plain = build()
+    inside, need, floor = made_inside(build)
+    has_checkpoint = "recompute" in inspect.signature(build).parameters
+    checkpoint = build(recompute=True) if has_checkpoint else None
+    result = {"need_bytes": need, "floor_bytes": floor, "shares": {}}
+    if has_checkpoint:
+        result["checkpoint_bytes"] = made_inside(build, recompute=True)[1]
+    for share in shares:
+        row = result["shares"][share] = {"plain": [], "pages": [], "hybrid": [], "checkpoint": [], "figures": []}
+        budget = max(int(share * need), int(ABOVE_FLOOR * floor))
+        for _ in range(rounds):
+            row["plain"].append(timed(plain)[0])
+            if has_checkpoint:
+                row["checkpoint"].append(timed(checkpoint)[0])
+            row["pages"].append(in_session(inside, budget, spill, on_demand=False)[0])
+            seconds, figures = in_session(inside, budget, spill, on_demand=False, recompute=True)
+            row["hybrid"].append(seconds)
+            row["figures"].append(figures)
+    return result
+
+
+def over_plain(row: dict, variant: str) -> str:
+    if not row[variant]:
+        return "-"
+    return f"{statistics.median(a / b for a, b in zip(row[variant], row['plain'])):.2f}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--spill")
+    parser.add_argument("--link")
+    parser.add_argument("--shares", type=int, nargs="+", default=[75, 50, 33, 25])
+    parser.add_argument("--only", nargs="+", choices=list(CASES), default=list(CASES))
+    parser.add_argument("--json")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    os.environ["TENSORPAGER_PLAN_SYNC"] = "1"
+    if options.link:
+        os.environ["TENSORPAGER_LINK"] = options.link
+    print(
+        f"measured: wall time of a step over plain torch's, medians of {options.rounds} rounds in turn, torch at 1 thread"
+    )
+    print(
+        "out, dropped: MiB of a step of the hybrid plan; checkpoint is plain torch with checkpoint() and has no budget: it needs what stands beside it"
+    )
+    print(
+        f"{'work':<12}{'need MiB':>9}{'budget':>8}{'plain ms':>10}{'pages':>8}{'hybrid':>8}{'out':>7}{'dropped':>9}{'checkpoint':>12}{'of the need':>13}"
+    )
+    result = {}
+    for name in options.only:
+        measured = measure(CASES[name], [share / 100 for share in options.shares], options.rounds, options.spill)
+        need = measured["need_bytes"]
+        checkpoint_share = f"{measured['checkpoint_bytes'] / need:.0%}" if "checkpoint_bytes" in measured else "-"
+        for share, row in measured["shares"].items():
+            moved = {
+                key: statistics.median(one["each_step"][key] for one in row["figures"]) / MIB
+                for key in ("page_out_bytes", "drop_bytes")
+            }
+            ratios = [over_plain(row, variant) for variant in VARIANTS]
+            print(
+                f"{name:<12}{need / MIB:>9.0f}{share:>8.0%}{statistics.median(row['plain']) * 1e3:>10.0f}{ratios[0]:>8}{ratios[1]:>8}"
+                f"{moved['page_out_bytes']:>7.0f}{moved['drop_bytes']:>9.0f}{ratios[2]:>12}{checkpoint_share:>13}",
+                flush=True,
+            )
+        result[name] = measured
+    if options.json:
+        with open(options.json, "w") as file:
+            json.dump(result, file, indent=1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,91 @@
+"""Plans that drop storages and rebuild them by replays: the program keeps its bits, and does as planned."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from launch import STABLE, run_command
+
+PROGRAMS = Path(__file__).parent.parent / "programs"
+# Steps enough for a plan that pages, and one that recomputes as well.
+CASES = {
+    "gpt": "--steps 12",
+    "resnet": "--steps 12 --batch 16 --steps-per-epoch 6",
+    "transformer_encoder": "--steps 10",
+    "unet": "--steps 10",
+    "gan": "--steps 10",
+    "dropout": "--steps 12",
+    "views": "--steps 10",
+    "accumulation": "--steps 8",
+    "checkpointing": "--steps 8",
+    "seq2seq": "--steps 8",
+    "lstm": "--steps 10",
+    "adamw_foreach": "--steps 12",
+    "layer_drop": "--steps 10",
+    "hugging_face_gpt2": "--steps 10",
+    "hugging_face_llama": "--steps 10",
+}
+QUICK = ("gpt",)
+SHARES = {"half": 0.5, "quarter": 0.25}
+MARGIN = 1.15 if STABLE else 1.4  # times the floor, the least budget
+LINK = "0.3GB/s"  # so slow that paging alone would wait
+
+
+def run(program, budget, file, *options):
+    command = [sys.executable, PROGRAMS / f"{program}.py", *CASES[program].split()]
+    options = ["--budget", budget, "--quiet", "--stats", file, *options]
+    # As many threads as there are when a plan is made: they are a part of what replays depend on.
+    done = run_command("run", *options, "--", *command, seconds=600, variables={"OMP_NUM_THREADS": "1"})
+    assert done.returncode == 0, done.stderr
+    return done.stdout, json.loads(file.read_text())
+
+
+def budget_of(share, stats):
+    return max(int(share * stats["need_bytes"]), int(MARGIN * stats["floor_bytes"]))
+
+
+def case(program, share):
+    marks = [] if program in QUICK and share == "half" else [pytest.mark.slow]
+    return pytest.param(program, share, marks=marks)
+
+
+@pytest.mark.parametrize(("program", "share"), [case(program, share) for program in CASES for share in SHARES])
+def test_program_under_hybrid_plans_keeps_its_bits(program, share, tmp_path):
+    expected, plain = run(program, "unlimited", tmp_path / "plain.json")
+    budget = budget_of(SHARES[share], plain)
+    options = ("--link", LINK, "--spill", "ram", "--recompute", "--plan-sync")
+    bits, stats = run(program, budget, tmp_path / "hybrid.json", *options)
+    assert bits == expected
+    assert stats["peak_bytes"] <= budget
+    assert stats["drops"] == stats["rebuilds"], "what was dropped was needed, and nothing is dropped at the end"
+    assert stats["failed_actions"] == 0
+    if program in QUICK:
+        assert stats["drops"] > 20
+        assert stats["windows_as_planned"] == stats["followed_windows"] > 4
+
+
+def test_user_supplied_plan_with_replays_is_followed(tmp_path):
+    trace, plan = tmp_path / "step.trace", tmp_path / "step.plan"
+    command = [sys.executable, PROGRAMS / "gpt.py", "--steps", 6]
+    variables = {"OMP_NUM_THREADS": "1"}
+    plain = run_command("trace", "-o", trace, "--", *command, seconds=300, variables=variables)
+    assert plain.returncode == 0, plain.stderr
+    made = run_command("plan", trace, "--budget", "50%", "--machine", "m40-12g", "--planner", "hybrid", "-o", plan)
+    assert made.returncode == 0, made.stderr
+    assert "\nreplay op=" in plan.read_text()
+    file = tmp_path / "stats.json"
+    done = run_command(
+        "run", "--plan", plan, "--quiet", "--stats", file, "--", *command, seconds=300, variables=variables
+    )
+    assert (done.returncode, done.stdout) == (0, plain.stdout), done.stderr
+    stats = json.loads(file.read_text())
+    assert stats["drops"] > 20 and stats["rebuilds"] == stats["drops"]
+    assert stats["windows_as_planned"] > 3
+
+
+def test_nothing_is_dropped_unless_it_is_asked_for(tmp_path):
+    _, plain = run("gpt", "unlimited", tmp_path / "plain.json")
+    options = ("--link", LINK, "--spill", "ram", "--plan-sync")
+    _, stats = run("gpt", budget_of(0.5, plain), tmp_path / "pages.json", *options)
+    assert stats["plans"] > 0 and stats["drops"] == 0
