@@ -89,3 +89,40 @@ def test_nothing_is_dropped_unless_it_is_asked_for(tmp_path):
     options = ("--link", LINK, "--spill", "ram", "--plan-sync")
     _, stats = run("gpt", budget_of(0.5, plain), tmp_path / "pages.json", *options)
     assert stats["plans"] > 0 and stats["drops"] == 0
+
+
+# Writes into what an op made through its address, which nobody announces.
+POKES = """
+import ctypes
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+torch.set_num_threads(1)
+weights = [nn.Parameter(torch.randn(256, 256) / 16) for _ in range(12)]
+for step in range(28):
+    x = torch.randn(1024, 256)
+    for weight in weights:
+        x = (x @ weight).tanh()
+        ctypes.memset(x.data_ptr(), 0, 4096)
+    loss = x.square().sum()
+    loss.backward()
+    with torch.no_grad():
+        for weight in weights:
+            weight -= 1e-4 * weight.grad
+            weight.grad = None
+    print(loss.item().hex())
+"""
+
+
+def test_what_a_replay_does_not_give_again_is_found_before_it_is_dropped(tmp_path):
+    program, file = tmp_path / "pokes.py", tmp_path / "stats.json"
+    program.write_text(POKES)
+    plain = run_command("run", "--budget", "unlimited", "--quiet", "--", sys.executable, program)
+    assert plain.returncode == 0, plain.stderr
+    options = ["--budget", "9MiB", "--link", "0.1GB/s", "--spill", "ram", "--recompute", "--plan-sync", "--quiet"]
+    done = run_command("run", *options, "--stats", file, "--", sys.executable, program, seconds=300)
+    assert (done.returncode, done.stdout) == (0, plain.stdout), done.stderr
+    stats = json.loads(file.read_text())
+    assert stats["replay_different_ops"] == ["aten::tanh"]
+    assert "replay of aten::tanh: differs from what it had made" in done.stderr

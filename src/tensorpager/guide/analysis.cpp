@@ -41,9 +41,11 @@ std::vector<plan::Plan> find_kept(const plan::PlanCache& cache, const std::vecto
   plan::PlanCache::Traces traces;
   for (const Candidate& one : candidates) traces.push_back(&one.trace);
   std::vector<plan::Plan> plans = cache.find(traces, budget);
-  for (std::size_t i = 0; i < plans.size(); ++i)
-    plans[i].predicted =
-        plan::predict(plans[i], plan::op_times(plan::rewritten(candidates[i].trace, plans[i]), machine), machine);
+  for (std::size_t i = 0; i < plans.size(); ++i) {
+    const auto rewriting = plan::rewrite(candidates[i].trace, plans[i].replays);
+    if (!rewriting) return {};
+    plans[i].predicted = plan::predict(plans[i], plan::op_times(rewriting.value().trace, machine), machine);
+  }
   return plans;
 }
 

@@ -18,6 +18,19 @@ double overhead_of(std::chrono::nanoseconds step, std::chrono::nanoseconds compu
 
 double overhead_of(const plan::Prediction& predicted) { return overhead_of(predicted.step, predicted.compute); }
 
+namespace {
+
+plan::Prediction without_replays(plan::Prediction prediction, const plan::Plan& plan, const trace::Trace& trace) {
+  for (const plan::Replay& replay : plan.replays) prediction.compute -= trace.ops[replay.op].time;
+  return prediction;
+}
+
+}  // namespace
+
+plan::Prediction ClassProfile::predicted() const {
+  return without_replays(agenda->plan().predicted, agenda->plan(), *trace);
+}
+
 const ClassProfile* Profile::find(const std::vector<base::OpSignature>& signatures) const {
   const auto found = std::ranges::find(
       classes, signatures, [](const ClassProfile& one) -> const auto& { return one.agenda->program_signatures(); });
@@ -32,7 +45,10 @@ std::vector<plan::Prediction> Profile::predict_again(const Profile& other, const
     const ClassProfile* const same = other.find(one.agenda->program_signatures());
     if (same == nullptr) return {};
     const plan::Plan& plan = same->agenda->plan();
-    predictions.push_back(plan::predict(plan, plan::op_times(plan::rewritten(*one.trace, plan), machine), machine));
+    const auto rewriting = plan::rewrite(*one.trace, plan.replays);
+    if (!rewriting) return {};  // a replay was found to give something else
+    const auto op_times = plan::op_times(rewriting.value().trace, machine);
+    predictions.push_back(without_replays(plan::predict(plan, op_times, machine), plan, *one.trace));
   }
   return predictions;
 }
@@ -57,7 +73,7 @@ std::string Profile::describe() const {
     return std::string(digits.data());
   };
   for (const ClassProfile& one : classes) {
-    const plan::Prediction& predicted = one.predicted();
+    const plan::Prediction predicted = one.predicted();
     text += (text.empty() ? "" : "; ") + std::string(one.is_similar ? "variable-shape step of about " : "step of ") +
             std::to_string(one.agenda->program_ops().size()) + " ops (need " + base::format_bytes(one.need) +
             ", floor " + base::format_bytes(one.floor) + "), " + base::format_bytes(predicted.page_out) + " out and " +

@@ -28,7 +28,8 @@ struct ClassProfile {
   bool is_similar = false;                          // no two of its windows are equal; the plan is for similar ones
   std::optional<double> lower_bound_overhead = {};  // over a window's compute time; unknown for a user-supplied plan
 
-  const plan::Prediction& predicted() const { return agenda->plan().predicted; }
+  /// The compute time is that of the program's ops, without replays.
+  plan::Prediction predicted() const;
 };
 
 /// Step time over compute time, minus 1.
@@ -49,7 +50,7 @@ struct Profile {
   /// Whether the program may do other than any of its windows although it does as planned.
   bool has_similar() const;
   /// What the other's plans predict by the op times of this profile and on this machine, the largest share first; empty
-  /// if the other lacks a class of this one.
+  /// if the other lacks a class of this one, or has a replay that is not possible by now.
   std::vector<plan::Prediction> predict_again(const Profile& other, const machine::Machine& machine) const;
 };
 

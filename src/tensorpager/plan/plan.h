@@ -70,7 +70,7 @@ struct Replay {
 /// The prediction of a plan for the machine it was made for, in the steady state of repeated windows.
 struct Prediction {
   std::chrono::nanoseconds step{0};     // time of the window
-  std::chrono::nanoseconds compute{0};  // of the program's ops alone, without replays
+  std::chrono::nanoseconds compute{0};  // of its ops alone, replays too
   base::Bytes page_out = {};
   base::Bytes page_in = {};
   base::Bytes peak = {};

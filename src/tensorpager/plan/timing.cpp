@@ -143,7 +143,6 @@ Prediction predict(const Plan& plan, const std::vector<Nanoseconds>& op_times, c
   Prediction prediction;
   prediction.step = time_rows(plan.rows, op_times, machine).step;
   for (const Nanoseconds time : op_times) prediction.compute += time;
-  for (std::size_t i = 0; i < plan.replays.size(); ++i) prediction.compute -= op_times[plan.replays[i].before + i];
 
   std::vector<std::int64_t> change(plan.ops + 1);
   const auto charge = [&](std::uint32_t begin, std::uint32_t end, Bytes bytes) {

@@ -89,6 +89,8 @@ std::shared_ptr<Call> capture(const c10::OperatorHandle& op, const OpRule& rule,
   // What is made of nothing is often filled by code outside of ops, unannounced.
   if (!captured || memory.empty()) return nullptr;
   auto call = std::make_shared<Call>(std::move(*captured));
+  call->rule = &rule;
+  call->row = pager::t_state.replayed_later;
   call->inputs.resize(memory.size());
   const auto use = [&](const std::vector<std::uint32_t>& those, Call::Use as) {
     for (const std::uint32_t argument : those)
@@ -104,12 +106,15 @@ std::shared_ptr<Call> capture(const c10::OperatorHandle& op, const OpRule& rule,
 /// After the call ran.
 void add_outputs(Call& call, c10::ArrayRef<c10::IValue> results) {
   Recipes& recipes = g_replayer->recipes();
-  const auto add = [&](std::uint64_t block, std::uint32_t result, std::uint32_t input) {
-    call.outputs.push_back({.contents = recipes.contents_of(block).first, .result = result, .input = input});
+  const auto add = [&](std::uint64_t block, WeakStorage storage, std::uint32_t result, std::uint32_t input) {
+    call.outputs.push_back({.contents = recipes.contents_of(block).first,
+                            .storage = std::move(storage),
+                            .result = result,
+                            .input = input});
   };
   for (std::uint32_t i = 0; i < call.inputs.size(); ++i)
     if (call.inputs[i].use == Call::Use::kWritten && !call.inputs[i].copy)
-      add(call.inputs[i].contents.block, Call::Output::kWritten, i);
+      add(call.inputs[i].contents.block, call.inputs[i].storage, Call::Output::kWritten, i);
   const auto is_known = [&](std::uint64_t block) {
     return std::ranges::any_of(call.inputs, [&](const auto& input) { return input.contents.block == block; }) ||
            std::ranges::any_of(call.outputs, [&](const auto& output) { return output.contents.block == block; });
@@ -119,7 +124,8 @@ void add_outputs(Call& call, c10::ArrayRef<c10::IValue> results) {
     intercept::for_each_tensor(value, [&](const at::TensorBase& tensor) {
       if (tensor.defined() && is_plain(at::Tensor(tensor)))
         for_each_block(at::Tensor(tensor), [&](const pager::Block& block) {
-          if (!is_known(block.number)) add(block.number, result, 0);
+          if (!is_known(block.number))
+            add(block.number, tensor.unsafeGetTensorImpl()->unsafe_storage().getWeakStorageImpl(), result, 0);
         });
       ++result;
     });

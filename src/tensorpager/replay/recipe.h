@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "tensorpager/replay/captured_op.h"
+#include "tensorpager/replay/op_rules.h"
 
 namespace tensorpager::replay {
 
@@ -23,6 +24,8 @@ struct Contents {
 
   auto operator<=>(const Contents&) const = default;
 };
+
+using WeakStorage = std::optional<c10::weak_intrusive_ptr<c10::StorageImpl>>;
 
 struct Call;
 
@@ -41,7 +44,7 @@ struct Call {
   struct Input {
     Use use = Use::kRead;
     Contents contents;  // none if it has a copy
-    std::optional<c10::weak_intrusive_ptr<c10::StorageImpl>> storage;
+    WeakStorage storage;
     c10::Storage copy;  // of one that is too small to be a block
     Product made_by;    // if it must be made again
   };
@@ -50,6 +53,7 @@ struct Call {
     static constexpr std::uint32_t kWritten = ~std::uint32_t{0};
 
     Contents contents;
+    WeakStorage storage;
     std::uint32_t result = kWritten;  // which tensor among all results, or kWritten
     std::uint32_t input = 0;          // of kWritten: which input it wrote
   };
@@ -57,6 +61,8 @@ struct Call {
   explicit Call(CapturedOp captured) : op(std::move(captured)) {}
 
   CapturedOp op;
+  const OpRule* rule = nullptr;
+  std::uint64_t row = 0;  // of the plan that replays it, see ActionSource::replayed_later; 0: of no plan
   std::vector<Input> inputs;
   std::vector<Output> outputs;
   std::uint32_t depth = 1;  // calls in the longest chain behind it, itself included

@@ -73,10 +73,39 @@ void Recipes::died(std::uint64_t block) {
   let_go();
 }
 
+void Recipes::note_compared(std::uint64_t row) {
+  const std::scoped_lock lock(mutex_);
+  compared_.insert(row);
+}
+
+bool Recipes::is_compared(const Call& call) {
+  const std::scoped_lock lock(mutex_);
+  return call.row == 0 || compared_.contains(call.row);
+}
+
+void Recipes::forget_compared() {
+  const std::scoped_lock lock(mutex_);
+  compared_.clear();
+}
+
+std::vector<c10::Storage> Recipes::to_compare(const Call& call) {
+  const std::scoped_lock lock(mutex_);
+  std::vector<c10::Storage> storages(call.outputs.size());
+  if (compared_.contains(call.row)) return storages;
+  for (std::size_t i = 0; i < storages.size(); ++i) {
+    const Call::Output& output = call.outputs[i];
+    if (!dropped_.contains(output.contents.block) && is_settled(output.contents))
+      storages[i] = living(output.contents, output.storage);
+  }
+  return storages;
+}
+
 bool Recipes::hold(pager::Block& block) {
   const std::scoped_lock lock(mutex_);
   const auto known = known_.find(block.number);
   if (known == known_.end() || !known->second.made_by || known->second.writers > 0) return false;
+  const std::uint64_t row = known->second.made_by.call->row;
+  if (row != 0 && !compared_.contains(row)) return false;
   Dropped dropped{.block = &block, .made_by = known->second.made_by, .needs = {}, .needed_blocks = {}};
   std::unordered_map<const Call*, bool> seen;
   const bool can_be_rebuilt = collect(*dropped.made_by.call, dropped, seen);
@@ -92,7 +121,7 @@ bool Recipes::collect(const Call& call, Dropped& dropped, std::unordered_map<con
   if (const auto before = seen.find(&call); before != seen.end()) return before->second;
   const auto finds = [&](const Call::Input& input) {
     if (input.copy || (input.made_by && collect(*input.made_by.call, dropped, seen))) return true;
-    c10::Storage storage = is_settled(input.contents) ? living(input) : c10::Storage();
+    c10::Storage storage = is_settled(input.contents) ? living(input.contents, input.storage) : c10::Storage();
     if (!storage) return false;
     dropped.needs.push_back(std::move(storage));
     dropped.needed_blocks.push_back(input.contents.block);
@@ -110,13 +139,13 @@ bool Recipes::is_settled(const Contents& contents) const {
 }
 
 /// The storage of the contents if there still is one, which may be dropped; else null.
-c10::Storage Recipes::living(const Call::Input& input) {
-  const auto known = known_.find(input.contents.block);
-  if ((known == known_.end() ? 0 : known->second.version) != input.contents.version) return {};
-  auto storage = input.storage->lock();
+c10::Storage Recipes::living(const Contents& contents, const WeakStorage& weak) {
+  const auto known = known_.find(contents.block);
+  if ((known == known_.end() ? 0 : known->second.version) != contents.version) return {};
+  auto storage = weak->lock();
   if (!storage) return {};
   const pager::Block* const block = intercept::g_target.finder().peek(*storage);
-  if (block != nullptr && block->number == input.contents.block) return c10::Storage(std::move(storage));
+  if (block != nullptr && block->number == contents.block) return c10::Storage(std::move(storage));
   to_let_go_.emplace_back(std::move(storage));
   has_to_let_go_ = true;
   return {};
@@ -152,7 +181,7 @@ Product Recipes::product_of_dropped(std::uint64_t block) {
 
 c10::Storage Recipes::storage_of(const Call::Input& input) {
   const std::scoped_lock lock(mutex_);
-  return living(input);
+  return living(input.contents, input.storage);
 }
 
 std::vector<pager::Block*> Recipes::dropped_outputs(const Call& call) {

@@ -11,6 +11,7 @@
 #include <optional>
 #include <span>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -37,8 +38,18 @@ class Recipes {
   /// The block died. What it needed is let go of.
   void died(std::uint64_t block);
 
+  // --- calls that a plan replays
+  /// A replay of the plan's row was compared with what the program's op had made.
+  void note_compared(std::uint64_t row);
+  bool is_compared(const Call& call);
+  /// There is a new plan, none of whose rows is.
+  void forget_compared();
+  /// Storages that hold what the call made or wrote, and are not dropped, by output; null if none does. Only of a row
+  /// that is not compared yet.
+  std::vector<c10::Storage> to_compare(const Call& call);
+
   // --- dropped blocks
-  /// See pager::Rebuilder::hold.
+  /// See pager::Rebuilder::hold. What a plan's row made is not dropped before the row is compared.
   bool hold(pager::Block& block);
   /// The block was not dropped, or it is rebuilt.
   void release(std::uint64_t block);
@@ -78,7 +89,7 @@ class Recipes {
     std::vector<std::uint64_t> needed_blocks;
   };
 
-  c10::Storage living(const Call::Input& input);
+  c10::Storage living(const Contents& contents, const WeakStorage& weak);
   bool is_settled(const Contents& contents) const;
   bool collect(const Call& call, Dropped& dropped, std::unordered_map<const Call*, bool>& seen);
   std::vector<pager::Block*> needing(std::uint64_t block) const;
@@ -87,6 +98,7 @@ class Recipes {
   std::mutex mutex_;
   std::unordered_map<std::uint64_t, Known> known_;
   std::unordered_map<std::uint64_t, Dropped> dropped_;
+  std::unordered_set<std::uint64_t> compared_;                               // rows
   std::unordered_map<std::uint64_t, std::vector<std::uint64_t>> needed_by_;  // dropped blocks, by a block they need
   std::vector<c10::Storage> to_let_go_;
   std::atomic<bool> has_to_let_go_{false};

@@ -17,6 +17,7 @@
 #include "tensorpager/replay/rebuilding.h"
 #include "tensorpager/replay/rerun.h"
 #include "tensorpager/replay/storages.h"
+#include "tensorpager/replay/verifier.h"
 
 namespace tensorpager::replay {
 namespace {
@@ -33,6 +34,12 @@ class ReplayingScope {
  private:
   Replaying before_;
 };
+
+/// Whether the contents are also where the program's op had made them.
+bool is_there(const Call& call, const std::vector<c10::Storage>& storages, const Contents& contents) {
+  const auto output = std::ranges::find(call.outputs, contents, &Call::Output::contents);
+  return static_cast<bool>(storages[static_cast<std::size_t>(output - call.outputs.begin())]);
+}
 
 }  // namespace
 
@@ -134,7 +141,9 @@ bool Replayer::replay(const pager::DueReplay& due) noexcept {
       pager::PinSet until_end(pager_, pager::Temporaries::kKeep);
       pager::PinSet op(pager_, pager::Temporaries::kKeep);
       Calls calls = captured(due.of);
-      const bool is_needed = std::ranges::any_of(due.keeps, [&](std::uint64_t one) { return recipes_.is_needed(one); });
+      const bool is_needed =
+          std::ranges::any_of(due.keeps, [&](std::uint64_t one) { return recipes_.is_needed(one); }) ||
+          std::ranges::any_of(calls, [&](const auto& call) { return !recipes_.is_compared(*call); });
       if (calls.empty() || !is_needed || !can_rerun(recipes_, *calls.front(), made_)) calls.clear();
       for (const auto& call : calls) see_inputs(recipes_, *call, made_, op);
       is_expected = op.follow(due);
@@ -149,13 +158,36 @@ bool Replayer::replay(const pager::DueReplay& due) noexcept {
   return is_expected;
 }
 
+/// Compares what a plan's row makes with what the program's op had made, the first time that the row comes up: its
+/// block is still there. It finds wrong rules, and what was written there since by nobody's announced.
+void Replayer::compare(const Call& call, const std::vector<c10::Storage>& expected,
+                       const std::vector<Made::One>& made) {
+  if (call.row == 0 || recipes_.is_compared(call)) return;
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    if (!expected[i]) continue;
+    const auto found = std::ranges::find(made, call.outputs[i].contents, &Made::One::contents);
+    if (found == made.end()) continue;
+    pager::PinSet pins(pager_, pager::Temporaries::kKeep);
+    for (const c10::Storage& storage : {expected[i], found->storage})
+      if (pager::Block* const block = block_of(storage)) pins.see(*block, pager::Access::kRead);
+    pins.admit();
+    if (!std::ranges::equal(bytes_of(expected[i]), bytes_of(found->storage)))
+      return report_difference(*call.rule, "differs from what it had made when a plan first replayed it");
+  }
+  recipes_.note_compared(call.row);
+}
+
 /// The calls of one op of the plan. If one fails, who needs what it would have made has it rebuilt, and gets the error
 /// if that is not possible either.
 void Replayer::replay(const Calls& calls, const pager::DueReplay& due) noexcept {
   std::vector<Contents> temporary;
   try {
     for (const auto& call : calls) {
-      for (Made::One& one : rerun(pager_, recipes_, *call, made_, [](const Contents&) { return true; })) {
+      const std::vector<c10::Storage> to_compare = recipes_.to_compare(*call);
+      std::vector<Made::One> outputs = rerun(pager_, recipes_, *call, made_, [](const Contents&) { return true; });
+      compare(*call, to_compare, outputs);
+      for (Made::One& one : outputs) {
+        if (is_there(*call, to_compare, one.contents)) continue;
         if (std::ranges::find(due.keeps, one.contents.block) == due.keeps.end()) temporary.push_back(one.contents);
         made_.add(std::move(one));
       }

@@ -29,12 +29,6 @@ c10::OperatorHandle find_op(std::string_view name) {
   return *op;
 }
 
-void report(const OpRule& rule, const std::string& reason) {
-  g_differences.fetch_add(1, std::memory_order_relaxed);
-  if (rule.differed.exchange(true)) return;
-  std::fprintf(stderr, "tensorpager: replay of %s: %s; it is not replayed again\n", rule.name.c_str(), reason.c_str());
-}
-
 const char* text_of(Purity purity) {
   switch (purity) {
     case Purity::kPure:
@@ -51,6 +45,12 @@ const char* text_of(Purity purity) {
 
 }  // namespace
 
+void report_difference(const OpRule& rule, const std::string& reason) {
+  g_differences.fetch_add(1, std::memory_order_relaxed);
+  if (rule.differed.exchange(true)) return;
+  std::fprintf(stderr, "tensorpager: replay of %s: %s; it is not replayed again\n", rule.name.c_str(), reason.c_str());
+}
+
 void trust(std::string_view ops) {
   for_each_rule([](const OpRule& rule) { rule.is_trusted = false; });
   for (std::size_t begin = 0; begin < ops.size();) {
@@ -60,9 +60,13 @@ void trust(std::string_view ops) {
   }
 }
 
-void start_verifying(const arena::AddressSpace& space) {
+void forget_counts() {
   g_replayed_calls = 0;
   g_differences = 0;
+}
+
+void start_verifying(const arena::AddressSpace& space) {
+  forget_counts();
   if (g_allocator == nullptr) g_allocator = new ScratchAllocator(space);
   g_allocator->install();
 }
@@ -80,7 +84,8 @@ void run_verified(const c10::OperatorHandle& op, c10::DispatchKeySet after, torc
   op.redispatchBoxed(after, stack);
   if (!verification.is_possible()) return;
   g_replayed_calls.fetch_add(1, std::memory_order_relaxed);
-  if (const auto reason = verification.difference(torch::jit::last(*stack, rule.returns))) report(rule, *reason);
+  if (const auto reason = verification.difference(torch::jit::last(*stack, rule.returns)))
+    report_difference(rule, *reason);
 }
 
 VerifierCounts verifier_counts() {

@@ -15,12 +15,16 @@
 #include <vector>
 
 #include "tensorpager/arena/address_space.h"
+#include "tensorpager/replay/op_rules.h"
 
 namespace tensorpager::replay {
 
 /// From now on these ops are verified whatever the rules say, and no longer those of an earlier call: names separated
 /// by commas, for tests of the verifier. Throws InvalidArgument if there is no such op.
 void trust(std::string_view ops);
+
+/// Counts from zero.
+void forget_counts();
 
 /// Begins to count. The session's allocator must be torch's by now.
 void start_verifying(const arena::AddressSpace& space);
@@ -29,6 +33,9 @@ void stop_verifying();
 
 /// Runs the kernel of a call and verifies it. `after`: the keys that are left. For intercept::see_calls.
 void run_verified(const c10::OperatorHandle& op, c10::DispatchKeySet after, torch::jit::Stack* stack);
+
+/// A replay of an op gave something else: it is not replayed again, and people are told once.
+void report_difference(const OpRule& rule, const std::string& reason);
 
 struct VerifierCounts {
   std::uint64_t replayed_calls = 0;      // each of them twice

@@ -219,9 +219,11 @@ void Session::see_calls(const base::Config& config) {
 
 /// From now on calls are captured, so that what they make can be dropped; once in a session.
 void Session::capture(replay::Captures captures) {
+  if (replayer_ != nullptr) replayer_->recipes().forget_compared();
   if (verifies_replay_ || std::exchange(captures_, true)) return;
   if (replayer_ == nullptr) replayer_ = new replay::Replayer(parts_->pager);
   g_replayer = replayer_;
+  replay::forget_counts();
   replay::start_capturing(*replayer_, captures);
   parts_->pager.set_rebuilder(replayer_);
   intercept::see_calls(&replay::run_captured, &replay::before_write);
@@ -307,7 +309,7 @@ Session::Report Session::report_now() {
   release_collectives();
   pager::Statistics counts = parts_->pager.statistics();
   std::vector<std::string> different_ops;
-  if (verifies_replay_) {
+  if (verifies_replay_ || captures_) {
     replay::VerifierCounts verified = replay::verifier_counts();
     counts.replayed_calls = verified.replayed_calls;
     counts.replay_differences = verified.replay_differences;

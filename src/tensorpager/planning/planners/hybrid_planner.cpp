@@ -13,10 +13,8 @@ namespace {
 
 using Choice = DropSearch::Choice;
 
-/// `op_times`: of the window.
-Plan with_replays(Plan plan, const Choice& choice, const std::vector<Nanoseconds>& op_times) {
+Plan with_replays(Plan plan, const Choice& choice) {
   plan.replays = choice.replays;
-  for (const plan::Replay& replay : plan.replays) plan.predicted.compute -= op_times[replay.op];
   return plan;
 }
 
@@ -32,7 +30,7 @@ base::Result<Plan, Infeasible> plan_with_replays_alone(const Problem& problem, c
   for (const Choice& choice : DropSearch(groundwork, Means::kReplays).run()) {
     const trace::Trace rewritten = plan::rewrite(problem.trace, choice.replays).value().trace;
     auto found = make_resident_planner()->plan({rewritten, problem.machine, problem.budget, problem.options});
-    if (found) return with_replays(std::move(found.value()), choice, plan::op_times(problem.trace, problem.machine));
+    if (found) return with_replays(std::move(found.value()), choice);
   }
   return resident;
 }
@@ -72,8 +70,7 @@ class HybridPlanner final : public Planner {
     if (!found || found->predicted.step > best.plan.predicted.step) return;
     const Nanoseconds step = step_of(found.value(), inner);
     if (step >= best.step) return;
-    const std::vector<Nanoseconds> op_times = plan::op_times(problem.trace, problem.machine);
-    best = {.plan = with_replays(std::move(found.value()), choice, op_times), .step = step};
+    best = {.plan = with_replays(std::move(found.value()), choice), .step = step};
   }
 };
 
