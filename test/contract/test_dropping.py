@@ -21,7 +21,7 @@ from cases import BRIEF
 
 PROGRAMS = HERE.parent / "programs"
 TRIES = "TENSORPAGER_FUZZ_DROPS"
-QUICK = {("resnet", "stable"), ("seq2seq", "rebinding"), ("lstm_cell", "stable"), ("hugging_face_trainer", "rebinding")}
+QUICK = {("resnet", "stable"), ("seq2seq", "rebinding")}
 SEEDS = range(1, 21)
 
 
@@ -48,7 +48,7 @@ def case(program, binding):
 )
 def test_program_keeps_its_bits_whatever_is_dropped(program, binding, tmp_path):
     expected = run_plain(program)
-    seeds = SEEDS if (program, binding) not in QUICK else SEEDS[:2]
+    seeds = SEEDS if (program, binding) not in QUICK else SEEDS[:1]
     for seed in seeds:
         file = tmp_path / f"{seed}.json"
         done = run_dropping(program, binding, seed, file)

@@ -84,6 +84,7 @@ def test_user_supplied_plan_with_replays_is_followed(tmp_path):
     assert stats["windows_as_planned"] > 3
 
 
+@pytest.mark.slow
 def test_nothing_is_dropped_unless_it_is_asked_for(tmp_path):
     _, plain = run("gpt", "unlimited", tmp_path / "plain.json")
     options = ("--link", LINK, "--spill", "ram", "--plan-sync")
