@@ -81,8 +81,9 @@ def measure(build, shares: list[float], rounds: int, spill: str | None) -> dict:
     return {"need_bytes": need, "floor_bytes": floor, "shares": rows}
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+def read_options(description: str) -> argparse.Namespace:
+    """Of this command and of recomputing.py. Sets what the sessions take from the environment."""
+    parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--spill")
     parser.add_argument("--link")
@@ -94,6 +95,11 @@ def main() -> None:
     os.environ["TENSORPAGER_PLAN_SYNC"] = "1"
     if options.link:
         os.environ["TENSORPAGER_LINK"] = options.link
+    return options
+
+
+def main() -> None:
+    options = read_options(__doc__)
     print(
         f"measured: wall time of a step over plain torch's, medians of {options.rounds} interleaved rounds, torch at 1 thread"
     )

@@ -4,14 +4,11 @@ each block where the workload has that, in turn, in one process.
 .venv/bin/python bench/recomputing.py [--rounds 3] [--link 1GB/s] [--spill DIR|ram] [--shares 75 50 33 25] [--only U-Net] [--json out/recomputing.json]
 """
 
-import argparse
 import inspect
 import json
-import os
 import statistics
 
-import torch
-from following import ABOVE_FLOOR, in_session, timed
+from following import ABOVE_FLOOR, in_session, read_options, timed
 from workloads import CASES
 
 import tensorpager
@@ -58,18 +55,7 @@ def over_plain(row: dict, variant: str) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--spill")
-    parser.add_argument("--link")
-    parser.add_argument("--shares", type=int, nargs="+", default=[75, 50, 33, 25])
-    parser.add_argument("--only", nargs="+", choices=list(CASES), default=list(CASES))
-    parser.add_argument("--json")
-    options = parser.parse_args()
-    torch.set_num_threads(1)
-    os.environ["TENSORPAGER_PLAN_SYNC"] = "1"
-    if options.link:
-        os.environ["TENSORPAGER_LINK"] = options.link
+    options = read_options(__doc__)
     print(
         f"measured: wall time of a step over plain torch's, medians of {options.rounds} rounds in turn, torch at 1 thread"
     )

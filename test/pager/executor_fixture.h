@@ -35,9 +35,9 @@ class Script final : public ActionSource {
     if (at_end_first) std::exchange(at_end_first, nullptr)();
     actions = std::exchange(at_end, {});
   }
-  std::optional<DueReplay> due_replay() const override { return due; }
+  std::optional<DueReplay> due_replay() const override { return std::nullopt; }
   std::uint64_t replayed_later() const override { return 0; }
-  void taken_over(Block& block, Block& fresh) override { taken = {&block, &fresh}; }
+  void taken_over(Block&, Block&) override {}
   void created(Block&) override {}
   void died(Block&) noexcept override {
     if (at_death) at_death();
@@ -57,14 +57,12 @@ class Script final : public ActionSource {
   std::uint64_t resized_ops() const override { return 0; }
   std::uint64_t misses() const override { return 0; }
 
-  std::vector<Action> at_begin, at_end;         // of the next op
-  std::optional<DueReplay> due;                 // before the next op
-  std::pair<const Block*, const Block*> taken;  // over
-  int ended = 0;                                // ops
-  bool expects = true;                          // the next op
-  bool ends_late = false;                       // also an op at whose end something is to be done
-  std::function<void()> at_end_first;           // with the pager's lock held
-  std::function<void()> at_death;               // likewise
+  std::vector<Action> at_begin, at_end;  // of the next op
+  int ended = 0;                         // ops
+  bool expects = true;                   // the next op
+  bool ends_late = false;                // also an op at whose end something is to be done
+  std::function<void()> at_end_first;    // with the pager's lock held
+  std::function<void()> at_death;        // likewise
   std::optional<base::Bytes> planned;
   std::unordered_map<const Block*, std::uint64_t> next_uses;
 };

@@ -22,8 +22,6 @@ namespace tensorpager::replay {
 
 class Recipes {
  public:
-  using Blocks = std::vector<std::uint64_t>;  // numbers
-
   // --- what ops do
   /// The contents of a block now, and how they were made if that is known.
   std::pair<Contents, Product> contents_of(std::uint64_t block);

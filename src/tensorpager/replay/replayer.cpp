@@ -129,10 +129,10 @@ Replayer::Calls Replayer::captured(std::uint64_t of) {
 
 bool Replayer::replay(const pager::DueReplay& due) noexcept {
   bool is_expected = false;
-  if (due.is_first) made_.remove([](const Made::One&) { return true; });
   {
     const std::scoped_lock running(running_);
     const ReplayingScope scope(Replaying::kPlanned);
+    if (due.is_first) made_.remove([](const Made::One&) { return true; });
     const auto is_to_go = [&](const Made::One& one) {
       return std::ranges::find(due.frees, block_of(one.storage)) != due.frees.end();
     };
@@ -159,10 +159,10 @@ bool Replayer::replay(const pager::DueReplay& due) noexcept {
 }
 
 /// Compares what a plan's row makes with what the program's op had made, the first time that the row comes up: its
-/// block is still there. It finds wrong rules, and what was written there since by nobody's announced.
+/// block is still there. It finds wrong rules, and what was written there since that no op announced.
 void Replayer::compare(const Call& call, const std::vector<c10::Storage>& expected,
                        const std::vector<Made::One>& made) {
-  if (call.row == 0 || recipes_.is_compared(call)) return;
+  if (recipes_.is_compared(call)) return;
   for (std::size_t i = 0; i < expected.size(); ++i) {
     if (!expected[i]) continue;
     const auto found = std::ranges::find(made, call.outputs[i].contents, &Made::One::contents);
