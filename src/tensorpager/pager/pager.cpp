@@ -179,9 +179,10 @@ void Pager::destroy_block(Block& block) noexcept {
 
 /// Of a block that died.
 void Pager::end_record(Block& block) noexcept {
+  const std::uint64_t bytes = block.charged.count();  // before it is dead: the thread that pinned it may forget it then
   const std::uint64_t last = block.word.fetch_or(kDead, std::memory_order_acq_rel);
   if ((last & kPinMask) != 0)
-    t_state.pinned -= block.charged.count();
+    t_state.pinned -= bytes;
   else if ((last & kExportMask) == 0)
     forget(block);
 }
