@@ -1,61 +1,19 @@
 """Storages that are dropped hold no memory, and have their bytes whenever somebody needs them: replays rebuild them.
 
-The fuzzer drops at each op what can be rebuilt; programs keep their bits, whatever is dropped where.
+The fuzzer drops at each op what can be rebuilt. Whole programs are in test/programs/test_programs.py.
 """
 
-import json
 import os
-import sys
 
 import numpy
 import pytest
 import torch
-from launch import HERE, run_command
 from training import make_model, train
 
 import tensorpager
 from tensorpager import _core
 
-sys.path.insert(0, str(HERE.parent / "programs"))
-from cases import BRIEF
-
-PROGRAMS = HERE.parent / "programs"
 TRIES = "TENSORPAGER_FUZZ_DROPS"
-QUICK = {("resnet", "stable"), ("seq2seq", "rebinding")}
-SEEDS = range(1, 21)
-
-
-def run_plain(program):
-    return run_command("run", "--budget", "unlimited", "--quiet", "--", *command_of(program), seconds=300).stdout
-
-
-def command_of(program):
-    return [sys.executable, PROGRAMS / f"{program}.py", *BRIEF[program].split()]
-
-
-def run_dropping(program, binding, seed, stats):
-    options = ["--budget", "unlimited", "--quiet", "--binding", binding, "--fuzz", seed, "--stats", stats]
-    variables = {TRIES: "8", "TENSORPAGER_FUZZ_EVICTIONS": "1"}
-    return run_command("run", *options, "--", *command_of(program), variables=variables, seconds=300)
-
-
-def case(program, binding):
-    return pytest.param(program, binding, marks=[] if (program, binding) in QUICK else [pytest.mark.slow])
-
-
-@pytest.mark.parametrize(
-    ("program", "binding"), [case(program, binding) for program in BRIEF for binding in ("stable", "rebinding")]
-)
-def test_program_keeps_its_bits_whatever_is_dropped(program, binding, tmp_path):
-    expected = run_plain(program)
-    seeds = SEEDS if (program, binding) not in QUICK else SEEDS[:1]
-    for seed in seeds:
-        file = tmp_path / f"{seed}.json"
-        done = run_dropping(program, binding, seed, file)
-        assert (done.returncode, done.stdout) == (0, expected), (seed, done.stderr)
-        stats = json.loads(file.read_text())
-        assert stats["drops"] > 30 and stats["rebuilds"] > 20, seed
-        assert stats["failed_actions"] == 0, seed
 
 
 @pytest.fixture

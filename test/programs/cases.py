@@ -9,6 +9,7 @@ A case is written PROGRAM:KIND, where KIND is
   fuzz-half-S  both
   brief        without tensorpager, fewer and smaller steps: what the seeds of brief-S must print
   brief-S      fuzz, with those; short enough for a hundred seeds of each program
+  drop-S       as brief-S, and what replays can rebuild is dropped at random besides
 
 PROGRAM:KIND+rebinding runs under that binding instead of the stable one.
 """
@@ -68,6 +69,9 @@ GRANULE = 4096
 FLOOR_MARGIN = {"stable": 1.1, "rebinding": 1.4}
 SHARES = {"half": 0.5, "quarter": 0.25}
 MIB = 1 << 20
+# What a program does at the least if the fuzz drops: the smallest that any does is 42.
+LEAST_DROPS = 30
+LEAST_REBUILDS = 20
 
 
 @dataclass(frozen=True)
@@ -80,9 +84,11 @@ class Case:
     @staticmethod
     def parse(text):
         match = re.fullmatch(
-            r"(\w+):(plain|unlimited|half|quarter|fuzz|fuzz-half|brief)(?:-(\d+))?(\+rebinding)?", text
+            r"(\w+):(plain|unlimited|half|quarter|fuzz|fuzz-half|brief|drop)(?:-(\d+))?(\+rebinding)?", text
         )
-        seeded = match and {"fuzz": (True,), "fuzz-half": (True,), "brief": (True, False)}.get(match[2], (False,))
+        seeded = match and {"fuzz": (True,), "fuzz-half": (True,), "brief": (True, False), "drop": (True,)}.get(
+            match[2], (False,)
+        )
         if not match or match[1] not in PROGRAMS or (match[3] is not None) not in seeded:
             raise ValueError(
                 f"case {text!r}: expected PROGRAM:KIND, for example {PROGRAMS[0]}:half or {PROGRAMS[0]}:fuzz-7"
@@ -98,8 +104,12 @@ class Case:
         return self.kind != "plain" and (self.kind != "brief" or self.seed is not None)
 
     @property
+    def is_brief(self):
+        return self.kind in ("brief", "drop")
+
+    @property
     def arguments(self):
-        return tuple(BRIEF[self.program].split()) if self.kind == "brief" else ()
+        return tuple(BRIEF[self.program].split()) if self.is_brief else ()
 
     @property
     def share(self):
@@ -114,7 +124,7 @@ class Case:
     @property
     def reference(self):
         """The run without a pager whose output this one must have."""
-        return Case(self.program, "brief" if self.kind == "brief" else "plain")
+        return Case(self.program, "brief" if self.is_brief else "plain")
 
 
 @dataclass(frozen=True)
@@ -131,8 +141,8 @@ class Outcome:
     samples: list = field(default_factory=list)
 
 
-def brief_cases(programs, seeds, binding="stable"):
-    return [Case(program, "brief", seed, binding) for program in programs for seed in range(1, seeds + 1)]
+def brief_cases(kind, programs, seeds, binding="stable"):
+    return [Case(program, kind, seed, binding) for program in programs for seed in range(1, seeds + 1)]
 
 
 def standard_cases(programs, seeds, full, binding="stable"):
@@ -182,10 +192,21 @@ def _stats_failures(case, budget, stats):
         found.append(f"floor {stats['floor_bytes']} and need {stats['need_bytes']} bytes do not make sense")
     if case.seed is not None and not stats["fuzz_page_outs"]:
         found.append("not counted: the fuzz paged nothing out")
+    if case.kind == "drop":
+        found += _drop_failures(stats)
     if case.binding == "rebinding" and (stats["faults"] or stats["write_faults"]):
         found.append(f"{stats['faults']} accesses outside ops, {stats['write_faults']} writes that no op announced")
     if case.share:
         found += _budget_failures(budget, stats)
+    return found
+
+
+def _drop_failures(stats):
+    found = []
+    if stats["drops"] <= LEAST_DROPS or stats["rebuilds"] <= LEAST_REBUILDS:
+        found.append(f"not counted: only {stats['drops']} drops and {stats['rebuilds']} rebuilds")
+    if stats["failed_actions"]:
+        found.append(f"{stats['failed_actions']} actions failed")
     return found
 
 

@@ -27,6 +27,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 
 FOLDER = Path(__file__).parent
 WITNESS_OPS = "200"  # ops between two looks at smaps
+DROPPING = {"TENSORPAGER_FUZZ_DROPS": "8", "TENSORPAGER_FUZZ_EVICTIONS": "1"}  # tries an op
 SAMPLED = ("live_blocks", "records", "spill_bytes", "mappings", "page_outs", "pins")
 
 
@@ -37,6 +38,7 @@ class Run:
     budget: int | str | None = None  # None: without tensorpager
     seed: int | None = None
     binding: str = "stable"
+    drops: bool = False  # what replays can rebuild is dropped at random besides
     sample_every: int = 0  # optimizer steps between two entries of Outcome.samples; 0: none
 
 
@@ -131,6 +133,8 @@ def _run_program(run, folder, spill):
 
         if run.budget != "unlimited":
             os.environ["TENSORPAGER_WITNESS"] = WITNESS_OPS
+        if run.drops:
+            os.environ.update(DROPPING)
         tensorpager.enable(budget=run.budget, spill=spill, fuzz=run.seed, binding=run.binding)
     if run.sample_every:
         _sample_after_steps(run.sample_every, samples)

@@ -82,7 +82,7 @@ class Schedule:
         if case.share:
             budget = budget_for(case.share, self._outcomes[case.prerequisite()].stats, case.binding)
         self._budgets[case] = budget
-        self._forks.start(case, Run(case.program, case.arguments, budget, case.seed, case.binding))
+        self._forks.start(case, Run(case.program, case.arguments, budget, case.seed, case.binding, case.kind == "drop"))
 
 
 def table_line(cells):
@@ -132,6 +132,7 @@ def parse_arguments():
     parser.add_argument("--binding", choices=("stable", "rebinding"), default="stable")
     parser.add_argument("--full", action="store_true", help="also fuzz at half of the need")
     parser.add_argument("--brief", action="store_true", help="only fuzz, with few and small steps")
+    parser.add_argument("--drop", action="store_true", help="the same, and drop besides what replays can rebuild")
     parser.add_argument(
         "--plain-only", action="store_true", help="only without tensorpager, which need not be installed"
     )
@@ -153,8 +154,8 @@ def main():
         import tensorpager  # noqa: F401  before the forks, so that each child finds it loaded
     programs = args.program or list(PROGRAMS)
     wanted = args.case or standard_cases(programs, args.seeds, args.full, args.binding)
-    if args.brief:
-        wanted = brief_cases(programs, args.seeds, args.binding)
+    if args.brief or args.drop:
+        wanted = brief_cases("drop" if args.drop else "brief", programs, args.seeds, args.binding)
     if args.plain_only:
         wanted = [Case(program, "plain") for program in programs]
 

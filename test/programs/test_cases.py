@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from cases import PROGRAMS, Case, Outcome, budget_for, failures, standard_cases
+from cases import PROGRAMS, Case, Outcome, brief_cases, budget_for, failures, standard_cases
 
 OUTPUT = "step 0 loss 0x1.8p+1\ndigest 00ff\n"
 STATS = {
@@ -19,17 +19,22 @@ STATS = {
     "faults": 0,
     "write_faults": 0,
     "live_blocks": 0,
+    "drops": 50,
+    "rebuilds": 40,
+    "failed_actions": 0,
 }
 BUDGET = 50 << 12
 PLAIN = Outcome(exit_code=0, stdout=OUTPUT)
 PAGED = Outcome(exit_code=0, stdout=OUTPUT, stats=STATS)
 HALF = Case("gpt", "half")
 FUZZ = Case("gpt", "fuzz", 1)
+DROP = Case("gpt", "drop", 1)
 
 
 def test_accepts_equal_bits_within_the_budget():
     assert failures(HALF, BUDGET, PAGED, PLAIN) == []
     assert failures(FUZZ, "unlimited", PAGED, PLAIN) == []
+    assert failures(DROP, "unlimited", PAGED, PLAIN) == []
 
 
 @pytest.mark.parametrize(
@@ -44,6 +49,9 @@ def test_accepts_equal_bits_within_the_budget():
         (HALF, {"pins": 1}, "pins are held"),
         (FUZZ, {"live_blocks": 1}, "1 blocks live"),
         (FUZZ, {"fuzz_page_outs": 0}, "not counted: the fuzz"),
+        (DROP, {"drops": 0}, "not counted: only 0 drops"),
+        (DROP, {"rebuilds": 0}, "0 rebuilds"),
+        (DROP, {"failed_actions": 1}, "1 actions failed"),
         (Case("gpt", "unlimited"), {"floor_bytes": 0}, "do not make sense"),
         (replace(FUZZ, binding="rebinding"), {"write_faults": 1}, "no op announced"),
         (replace(HALF, binding="rebinding"), {"faults": 1}, "outside ops"),
@@ -76,9 +84,10 @@ def test_budget_is_a_share_of_the_need_but_above_the_floor():
 
 
 def test_cases_survive_being_written_and_parsed():
-    for case in standard_cases(PROGRAMS, seeds=2, full=True):
+    brief = brief_cases("brief", PROGRAMS, seeds=2) + brief_cases("drop", PROGRAMS, seeds=2)
+    for case in standard_cases(PROGRAMS, seeds=2, full=True) + brief:
         assert Case.parse(str(case)) == case
-    for text in ("gpt", "gpt:third", "gpt:fuzz", "gpt:half-1", "nothing:half"):
+    for text in ("gpt", "gpt:third", "gpt:fuzz", "gpt:drop", "gpt:half-1", "nothing:half"):
         with pytest.raises(ValueError, match="expected PROGRAM:KIND"):
             Case.parse(text)
 

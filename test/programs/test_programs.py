@@ -43,10 +43,27 @@ def test_prints_the_same_bits_within_its_budget(case, selected_cases):
     assert not failures, "\n".join(failures)
 
 
+def run_seeds(kind, seeds, program, binding, folder):
+    command = [sys.executable, str(RUNNER), f"--{kind}", "--seeds", str(seeds), "--spill", "ram"]
+    command += ["--folder", str(folder), "--program", program, "--binding", binding]
+    ended = subprocess.run(command, stdout=subprocess.PIPE, text=True)
+    assert ended.returncode == 0, ended.stdout
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("binding", ["stable", "rebinding"])
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_prints_the_same_bits_from_a_hundred_seeds(program, binding, tmp_path):
-    command = [sys.executable, str(RUNNER), "--brief", "--seeds", "100", "--spill", "ram", "--folder", str(tmp_path)]
-    ended = subprocess.run([*command, "--program", program, "--binding", binding], stdout=subprocess.PIPE, text=True)
-    assert ended.returncode == 0, ended.stdout
+    run_seeds("brief", 100, program, binding, tmp_path)
+
+
+@pytest.mark.parametrize(("program", "binding"), [("resnet", "stable"), ("seq2seq", "rebinding")])
+def test_prints_the_same_bits_whatever_is_dropped(program, binding, tmp_path):
+    run_seeds("drop", 1, program, binding, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("binding", ["stable", "rebinding"])
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_prints_the_same_bits_from_twenty_seeds_that_drop(program, binding, tmp_path):
+    run_seeds("drop", 20, program, binding, tmp_path)
