@@ -92,14 +92,11 @@ std::shared_ptr<Call> capture(const c10::OperatorHandle& op, const OpRule& rule,
   call->rule = &rule;
   call->row = pager::t_state.replayed_later;
   call->inputs.resize(memory.size());
-  const auto use = [&](const std::vector<std::uint32_t>& those, Call::Use as) {
-    for (const std::uint32_t argument : those)
-      call->op.for_each_storage(argument, [&](std::uint32_t number) { call->inputs[number].use = as; });
-  };
-  use(rule.scratch, Call::Use::kScratch);
-  use(rule.written, Call::Use::kWritten);
-  for (std::size_t i = 0; i < memory.size(); ++i)
+  const std::vector<Use> uses = uses_of(rule, call->op, memory.size());
+  for (std::size_t i = 0; i < memory.size(); ++i) {
+    call->inputs[i].use = uses[i];
     if (!describe(memory[i], call->inputs[i], call->depth)) return nullptr;
+  }
   return call;
 }
 
@@ -113,7 +110,7 @@ void add_outputs(Call& call, c10::ArrayRef<c10::IValue> results) {
                             .input = input});
   };
   for (std::uint32_t i = 0; i < call.inputs.size(); ++i)
-    if (call.inputs[i].use == Call::Use::kWritten && !call.inputs[i].copy)
+    if (call.inputs[i].use == Use::kWritten && !call.inputs[i].copy)
       add(call.inputs[i].contents.block, call.inputs[i].storage, Call::Output::kWritten, i);
   const auto is_known = [&](std::uint64_t block) {
     return std::ranges::any_of(call.inputs, [&](const auto& input) { return input.contents.block == block; }) ||

@@ -15,6 +15,7 @@
 
 #include "tensorpager/replay/captured_op.h"
 #include "tensorpager/replay/op_rules.h"
+#include "tensorpager/replay/use.h"
 
 namespace tensorpager::replay {
 
@@ -38,8 +39,6 @@ struct Product {
 };
 
 struct Call {
-  enum class Use : std::uint8_t { kRead, kWritten, kScratch };
-
   /// One storage among the arguments, by its number in the captured op.
   struct Input {
     Use use = Use::kRead;

@@ -13,8 +13,6 @@
 namespace tensorpager::replay {
 namespace {
 
-using Use = Call::Use;
-
 struct Found {
   c10::Storage storage;
   bool is_made = false;  // by a replay, and no block's of the program

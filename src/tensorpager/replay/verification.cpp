@@ -69,14 +69,10 @@ Verification::Verification(const c10::OperatorHandle& op, const OpRule& rule, c1
   captured_ = CapturedOp::capture(op, arguments, living);
   if (!captured_) return;
   memory_.resize(living.size());
-  const auto use = [&](const std::vector<std::uint32_t>& those, Use as) {
-    for (const std::uint32_t argument : those)
-      captured_->for_each_storage(argument, [&](std::uint32_t number) { memory_[number].use = as; });
-  };
-  use(rule.scratch, Use::kScratch);
-  use(rule.written, Use::kWritten);
+  const std::vector<Use> uses = uses_of(rule, *captured_, living.size());
   for (std::size_t i = 0; i < living.size(); ++i) {
     Memory& memory = memory_[i];
+    memory.use = uses[i];
     memory.living = std::move(living[i]);
     memory.copies[0] = scratch_copy_of(memory.living);
     memory.copies[1] = memory.use == Use::kRead ? memory.copies[0] : scratch_copy_of(memory.living);

@@ -11,6 +11,7 @@
 
 #include "tensorpager/replay/captured_op.h"
 #include "tensorpager/replay/op_rules.h"
+#include "tensorpager/replay/use.h"
 
 namespace tensorpager::replay {
 
@@ -26,7 +27,6 @@ class Verification {
   std::optional<std::string> difference(c10::ArrayRef<c10::IValue> results);
 
  private:
-  enum class Use : std::uint8_t { kRead, kWritten, kScratch };
   /// The memory of an argument. One that is read is copied once, for both replays.
   struct Memory {
     c10::Storage living;

@@ -1,0 +1,27 @@
+// What a call does with each storage among its arguments.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "tensorpager/replay/captured_op.h"
+#include "tensorpager/replay/op_rules.h"
+
+namespace tensorpager::replay {
+
+enum class Use : std::uint8_t { kRead, kWritten, kScratch };
+
+/// By number of the captured op, which has so many storages. One that is written as well as scratch is written.
+inline std::vector<Use> uses_of(const OpRule& rule, const CapturedOp& op, std::size_t storages) {
+  std::vector<Use> uses(storages, Use::kRead);
+  const auto set = [&](const std::vector<std::uint32_t>& arguments, Use use) {
+    for (const std::uint32_t argument : arguments)
+      op.for_each_storage(argument, [&](std::uint32_t number) { uses[number] = use; });
+  };
+  set(rule.scratch, Use::kScratch);
+  set(rule.written, Use::kWritten);
+  return uses;
+}
+
+}  // namespace tensorpager::replay
