@@ -72,7 +72,7 @@ void set_level(const std::string& level) {
     intercept::register_fallthroughs(*aten, c10::DispatchKey::CPU);
     if (level == "unboxed") intercept::register_hot_ops(*aten);
   }
-  intercept::see_calls(nullptr);
+  intercept::see_calls();
   c10::impl::tls_set_dispatch_key_included(intercept::kKey, true);
 }
 

@@ -23,7 +23,7 @@ class Seeds final : public Rebuilder {
 
   bool hold(Block& block) override { return seeds.contains(block.number) && held.insert(block.number).second; }
   void release(const Block& block) noexcept override { held.erase(block.number); }
-  bool expose(const Block& block) noexcept override {
+  bool expose(Block& block) noexcept override {
     exposed.insert(block.number);
     return !needed.contains(block.number);
   }
@@ -62,6 +62,7 @@ class DropsTest : public PagerTest {
   Block& make_replayable(Bytes size, std::uint64_t seed) {
     Block& block = make(size, seed);
     seeds_.seeds[block.number] = seed;
+    block.is_versioned = true;
     return block;
   }
 
@@ -148,9 +149,11 @@ TEST_F(DropsTest, AreRebuiltForAnOpWhosePinsWouldLeaveNoRoom) {
 TEST_F(DropsTest, ThatDieTellTheirRebuilder) {
   start(1_MiB);
   Block& block = make_replayable(kBlock, 1);
+  Block& unversioned = make(kBlock, 2);
   const std::uint64_t number = block.number;
   ASSERT_TRUE(pager_.drop(block));
   destroy(block);
+  destroy(unversioned);
   EXPECT_EQ(seeds_.deaths, std::vector{number});
   EXPECT_TRUE(seeds_.held.empty());
 }

@@ -45,10 +45,9 @@ class BoxedCall {
   c10::ArrayRef<c10::IValue> run() const {
     if (info_.collective) [[unlikely]] {
       // It may write all of them: schemas of collectives do not say what.
-      if (g_target.before_write != nullptr)
-        for_each_argument([](const c10::IValue& value, pager::Access /*access*/) {
-          g_target.finder().in_value(value, [](pager::Block& block) { g_target.before_write(block); });
-        });
+      for_each_argument([](const c10::IValue& value, pager::Access /*access*/) {
+        g_target.finder().in_value(value, [](pager::Block& block) { g_target.announce_write(block); });
+      });
       run_collective(op_, info_, keys_, &stack_);
     } else {
       op_.redispatchBoxed(after_key(keys_), &stack_);
@@ -83,7 +82,7 @@ class HandedOnCall : public BoxedCall {
   using BoxedCall::BoxedCall;
 
   c10::ArrayRef<c10::IValue> run() const {
-    g_target.runner(op_, after_key(keys_), &stack_);
+    g_target.runner.run(op_, after_key(keys_), &stack_);
     release_finished_collectives();
     return results();
   }

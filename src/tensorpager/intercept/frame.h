@@ -20,8 +20,9 @@ namespace tensorpager::intercept {
 /// What happens to a call.
 enum class Calls : std::uint8_t {
   kPassThrough,  // its kernel is called, and nothing else
+  kHandedOn,     // seen, and its kernel is called by the runner
   kSeen,
-  kHandedOn,  // seen, and its kernel is called by the runner
+  kWatched,  // seen, and its kernel is called by the runner if the runner wants the op, or a plan replays it later
 };
 
 /// What the interceptor works on. Set once, before the first op is seen; the objects live for ever.
@@ -31,13 +32,17 @@ struct Target {
   c10::DeleterFnPtr claimed = nullptr;  // see BlockFinder
   DeviceStorages* device = nullptr;     // an accelerator's, if they are recorded instead of the host's
   std::atomic<Calls> calls = Calls::kPassThrough;
-  KernelRunner runner = nullptr;       // of kHandedOn
-  BeforeWrite before_write = nullptr;  // of what the runner does not call; null if nobody asks
-  PurityOf purity_of = nullptr;        // for recorded ops; null if nobody knows
+  KernelRunner runner;           // of kHandedOn and kWatched
+  PurityOf purity_of = nullptr;  // for recorded ops; null if nobody knows
 
   /// The sink of recorded ops; null if nothing is recorded.
   base::EventSink* sink() const { return device != nullptr ? device->sink() : pager->sink(); }
   BlockFinder finder() const { return {*pager, *space, claimed}; }
+  /// Something that the runner does not run is about to write the block.
+  void announce_write(pager::Block& block) const {
+    if (runner.before_write != nullptr && block.is_versioned.load(std::memory_order_relaxed))
+      runner.before_write(block);
+  }
 };
 extern Target g_target;
 

@@ -45,6 +45,10 @@ template <typename Argument, typename Value = std::remove_cvref_t<Argument>>
 constexpr bool kMayHoldTensor = std::is_same_v<Value, at::Tensor> || std::is_same_v<Value, std::optional<at::Tensor>> ||
                                 std::is_same_v<Value, at::TensorList> || std::is_same_v<Value, at::ITensorListRef>;
 
+void run_handed_on(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
+  g_target.runner.run(op, after_key(keys), stack);
+}
+
 template <typename Op, typename Signature>
 struct Kernel;
 
@@ -57,7 +61,7 @@ struct Kernel<Op, Result(Arguments...)> {
   std::tuple<std::remove_reference_t<Arguments>&...> arguments;
 
   static Result call(c10::DispatchKeySet keys, Arguments... arguments) {
-    if (g_target.calls != Calls::kSeen) [[unlikely]]
+    if (g_target.calls < Calls::kSeen) [[unlikely]]
       return call_otherwise(keys, std::forward<Arguments>(arguments)...);
     return run_op(Kernel{keys, {arguments...}});
   }
@@ -65,9 +69,16 @@ struct Kernel<Op, Result(Arguments...)> {
   [[gnu::noinline, gnu::cold]] static Result call_otherwise(c10::DispatchKeySet keys, Arguments... arguments) {
     if (g_target.calls == Calls::kPassThrough)
       return Op::redispatch(after_key(keys), std::forward<Arguments>(arguments)...);
+    return call_boxed<&run_boxed>(keys, std::forward<Arguments>(arguments)...);
+  }
+  template <void (*kBoxed)(const c10::OperatorHandle&, c10::DispatchKeySet, torch::jit::Stack*)>
+  static Result call_boxed(c10::DispatchKeySet keys, Arguments... arguments) {
+    return c10::impl::BoxedKernelWrapper<Result(Arguments...)>::call(
+        c10::BoxedKernel::makeFromFunction<kBoxed>(), handle(), keys, std::forward<Arguments>(arguments)...);
+  }
+  static const c10::OperatorHandle& handle() {
     static const c10::OperatorHandle op = c10::Dispatcher::singleton().findSchemaOrThrow(Op::name, Op::overload_name);
-    return c10::impl::BoxedKernelWrapper<Result(Arguments...)>::call(c10::BoxedKernel::makeFromFunction<&run_boxed>(),
-                                                                     op, keys, std::forward<Arguments>(arguments)...);
+    return op;
   }
 
   pager::WorkingRoom* room() const { return &working_room; }
@@ -75,7 +86,7 @@ struct Kernel<Op, Result(Arguments...)> {
   bool is_factory() const { return !(kMayHoldTensor<Arguments> || ...); }
   c10::ArrayRef<c10::IValue> boxed_arguments() const { return {}; }
   [[gnu::noinline]] static const OpInfo& info() {
-    static const OpInfo& found = op_info(c10::Dispatcher::singleton().findSchemaOrThrow(Op::name, Op::overload_name));
+    static const OpInfo& found = op_info(handle());
     return found;
   }
 
@@ -88,9 +99,26 @@ struct Kernel<Op, Result(Arguments...)> {
     visit_results(result, visit);
   }
   Result run() const {
+    if (g_target.calls == Calls::kWatched) [[unlikely]]
+      return run_watched();
+    return redispatch();
+  }
+  Result redispatch() const {
     return std::apply(
         [&](auto&&... each) -> Result { return Op::redispatch(after_key(keys), std::forward<Arguments>(each)...); },
         arguments);
+  }
+  [[gnu::noinline, gnu::cold]] Result run_watched() const {
+    static const bool is_wanted = g_target.runner.wants(handle());
+    if (is_wanted || pager::t_state.replayed_later != 0)
+      return std::apply(
+          [&](auto&&... each) -> Result { return call_boxed<&run_handed_on>(keys, std::forward<Arguments>(each)...); },
+          arguments);
+    for_each_argument([](const at::Tensor& tensor, Access access) {
+      if (access == Access::kWrite)
+        g_target.finder().in_tensor(tensor, [](pager::Block& block) { g_target.announce_write(block); });
+    });
+    return redispatch();
   }
   [[gnu::noinline, gnu::cold]] std::string describe() const {
     std::vector<at::TensorBase> tensors;

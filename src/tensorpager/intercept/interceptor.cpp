@@ -70,10 +70,9 @@ void record_device(DeviceStorages* storages) { g_target.device = storages; }
 
 void know_purity_by(PurityOf purity_of) { g_target.purity_of = purity_of; }
 
-void see_calls(KernelRunner runner, BeforeWrite before_write) {
+void see_calls(const KernelRunner& runner) {
   g_target.runner = runner;
-  g_target.before_write = before_write;
-  g_target.calls = runner == nullptr ? Calls::kSeen : Calls::kHandedOn;
+  g_target.calls = runner.run == nullptr ? Calls::kSeen : runner.wants == nullptr ? Calls::kHandedOn : Calls::kWatched;
 }
 
 void pass_calls_through() { g_target.calls = Calls::kPassThrough; }

@@ -37,8 +37,8 @@ void record_device(DeviceStorages* storages);
 /// Recorded ops say by it whether they can be run again.
 void know_purity_by(PurityOf purity_of);
 
-/// From now on calls are seen; `runner` calls their kernels, unless it is null. `before_write`: null if nobody asks.
-void see_calls(KernelRunner runner, BeforeWrite before_write = nullptr);
+/// From now on calls are seen; `runner` calls their kernels, if there is one.
+void see_calls(const KernelRunner& runner = {});
 /// From now on calls pass through.
 void pass_calls_through();
 

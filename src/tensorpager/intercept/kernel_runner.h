@@ -1,4 +1,4 @@
-// Who calls the kernel of an op that is seen. Without a runner the interceptor does so itself.
+// Who calls the kernels of ops that are seen. Without a runner the interceptor does so itself.
 #pragma once
 
 #include <ATen/core/stack.h>
@@ -13,11 +13,17 @@ class DispatchKeySet;
 
 namespace tensorpager::intercept {
 
-/// Calls the kernel once, with the keys that are left; its results replace the arguments on the stack. All blocks of
-/// the arguments are resident until it returns.
-using KernelRunner = void (*)(const c10::OperatorHandle& op, c10::DispatchKeySet after, torch::jit::Stack* stack);
+struct KernelRunner {
+  /// Calls the kernel once, with the keys that are left; its results replace the arguments on the stack. All blocks of
+  /// the arguments are resident until it returns.
+  void (*run)(const c10::OperatorHandle& op, c10::DispatchKeySet after, torch::jit::Stack* stack) = nullptr;
 
-/// Called before something writes the block that no runner is called for: a collective, or a compiled kernel.
-using BeforeWrite = void (*)(pager::Block& block);
+  /// Whether it gets all calls of the op. If not, the interceptor may call the kernel of an op that no plan replays
+  /// later. Null: it gets all calls of all ops.
+  bool (*wants)(const c10::OperatorHandle& op) = nullptr;
+
+  /// Called before something else than `run` writes a versioned block. Null if nobody asks.
+  void (*before_write)(pager::Block& block) = nullptr;
+};
 
 }  // namespace tensorpager::intercept

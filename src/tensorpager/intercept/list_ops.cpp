@@ -74,10 +74,10 @@ bool run_in_parts(const c10::OperatorHandle& op, const OpInfo& info, c10::Dispat
     torch::jit::Stack part_stack;
     for (const c10::IValue& argument : arguments)
       part_stack.push_back(argument.isTensorList() ? part_of(argument, begin, end) : argument);
-    if (g_target.calls == Calls::kHandedOn)
-      run_op(HandedOnCall(op, info, keys, part_stack, arguments));
-    else
+    if (g_target.calls == Calls::kSeen)
       run_op(BoxedCall(op, info, keys, part_stack, arguments));
+    else
+      run_op(HandedOnCall(op, info, keys, part_stack, arguments));
   }
   return true;
 }

@@ -39,9 +39,8 @@ constexpr bool is_charged(Residence residence) {
 }
 
 /// Bits of the state word.
-inline constexpr std::uint64_t kAbsent = std::uint64_t{1}
-                                         << 63;  // leaving, below, arriving, dropped; or it is being moved
-inline constexpr std::uint64_t kDead = std::uint64_t{1} << 62;   // its storage is gone
+inline constexpr std::uint64_t kAbsent = std::uint64_t{1} << 63;  // cannot be pinned; see `residence`
+inline constexpr std::uint64_t kDead = std::uint64_t{1} << 62;    // its storage is gone
 inline constexpr std::uint64_t kClean = std::uint64_t{1} << 61;  // resident, read-only, and the tier has the same bytes
 inline constexpr std::uint64_t kUnclaimed = std::uint64_t{1} << 60;  // resident, and no storage is known to notify
 inline constexpr std::uint64_t kExport = std::uint64_t{1} << 32;     // one pin of a named export
@@ -63,6 +62,7 @@ struct Block {
   bool copying = false;                   // the copy to the tier may not be done, and nobody waited for it
   transfer::Ticket copy;                  // while `copying`
   transfer::Slot slot;                    // has bytes while the block is leaving, below, arriving or clean
+  std::atomic<bool> is_versioned{false};  // the rebuilder keeps a version of its contents: writes are announced to it
   std::shared_ptr<Relocating> relocated;  // its pages, if they are copied from elsewhere while it is leaving
   std::uint32_t mended = 0;               // times it was made accessible or writable; wraps
   std::uint32_t list_index = 0;           // place in the list of its state

@@ -89,7 +89,7 @@ void Pager::pin_export_once(Block& block) {
 }
 
 /// Returns false if the block, or what is rebuilt from it, must be settled first.
-bool Pager::may_be_exposed(const Block& block) noexcept {
+bool Pager::may_be_exposed(Block& block) noexcept {
   Rebuilder* const rebuilder = rebuilder_;
   return rebuilder == nullptr || (rebuilder->expose(block) && !block.is_dropped());
 }

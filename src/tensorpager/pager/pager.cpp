@@ -140,8 +140,9 @@ Block& Pager::create_once(Bytes size) {
 
 void Pager::destroy(Block& block) noexcept {
   const std::uint64_t number = block.number;
+  const bool is_versioned = block.is_versioned.load(std::memory_order_relaxed);
   destroy_block(block);
-  if (Rebuilder* const rebuilder = rebuilder_) rebuilder->died(number);
+  if (Rebuilder* const rebuilder = is_versioned ? rebuilder_.load() : nullptr) rebuilder->died(number);
 }
 
 void Pager::destroy_block(Block& block) noexcept {

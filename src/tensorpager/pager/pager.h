@@ -229,7 +229,7 @@ class Pager {
   void fit_into_budget();
   bool export_locked(Block& block);
   bool serve_fault_once(const void* address, FaultKind kind, Block*& unsettled) noexcept;
-  bool may_be_exposed(const Block& block) noexcept;
+  bool may_be_exposed(Block& block) noexcept;
   void page_all_in();
   bool births_have_places();
   bool is_paging_timed() const { return sink() != nullptr || is_followed(); }

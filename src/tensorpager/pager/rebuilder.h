@@ -21,7 +21,7 @@ class Rebuilder {
   virtual void release(const Block& block) noexcept = 0;
   /// Code outside of ops gets the block's address, and may write there at any time: nothing is rebuilt from it any
   /// more. Returns false if dropped blocks must be rebuilt from it before that.
-  virtual bool expose(const Block& block) noexcept = 0;
+  virtual bool expose(Block& block) noexcept = 0;
 
   // --- without the lock
   /// Runs a replay that a plan has here, if it can, and tells the pager of its begin and end in any case. Returns
@@ -33,7 +33,7 @@ class Rebuilder {
   virtual void settle(Block& block) = 0;
   /// The same on another thread, for a fault, which may come in the middle of anything. Returns false if it failed.
   virtual bool settle_elsewhere(Block& block) noexcept = 0;
-  /// The block died: nothing that it needed must stay.
+  /// A versioned block died: nothing that it needed must stay.
   virtual void died(std::uint64_t number) noexcept = 0;
 };
 

@@ -33,7 +33,7 @@ void for_each_block(const c10::IValue& value, Visit&& visit) {
   });
 }
 
-/// The blocks that a call writes, from before it until after it.
+/// The versioned blocks that a call writes, from before it until after it.
 class Writing {
  public:
   explicit Writing(std::vector<std::uint64_t> blocks) : blocks_(std::move(blocks)) {
@@ -63,20 +63,22 @@ std::vector<std::uint64_t> written_blocks(const OpRule& rule, c10::ArrayRef<c10:
   for (const auto* const list : {&rule.written, &rule.scratch})
     for (const std::uint32_t argument : *list)
       for_each_block(arguments[argument], [&](const pager::Block& block) {
-        if (std::ranges::find(blocks, block.number) == blocks.end()) blocks.push_back(block.number);
+        if (block.is_versioned.load(std::memory_order_relaxed) &&
+            std::ranges::find(blocks, block.number) == blocks.end())
+          blocks.push_back(block.number);
       });
   return blocks;
 }
 
 /// Fills in what the input is, as the call finds it. Returns false if it cannot be known at a replay.
 bool describe(const c10::Storage& storage, Call::Input& input, std::uint32_t& depth) {
-  const pager::Block* const block = block_of(storage);
+  pager::Block* const block = block_of(storage);
   if (block == nullptr) {
     if (storage.nbytes() >= base::kMinPagedBytes.count()) return false;  // foreign: anybody may write it
     input.copy = copy_of(storage);
     return true;
   }
-  std::tie(input.contents, input.made_by) = g_replayer->recipes().contents_of(block->number);
+  std::tie(input.contents, input.made_by) = g_replayer->recipes().contents_of(*block);
   input.storage = storage.getWeakStorageImpl();
   if (input.made_by) depth = std::max(depth, input.made_by.call->depth + 1);
   return true;
@@ -103,15 +105,12 @@ std::shared_ptr<Call> capture(const c10::OperatorHandle& op, const OpRule& rule,
 /// After the call ran.
 void add_outputs(Call& call, c10::ArrayRef<c10::IValue> results) {
   Recipes& recipes = g_replayer->recipes();
-  const auto add = [&](std::uint64_t block, WeakStorage storage, std::uint32_t result, std::uint32_t input) {
-    call.outputs.push_back({.contents = recipes.contents_of(block).first,
-                            .storage = std::move(storage),
-                            .result = result,
-                            .input = input});
+  const auto add = [&](const Contents& contents, WeakStorage storage, std::uint32_t result, std::uint32_t input) {
+    call.outputs.push_back({.contents = contents, .storage = std::move(storage), .result = result, .input = input});
   };
   for (std::uint32_t i = 0; i < call.inputs.size(); ++i)
     if (call.inputs[i].use == Use::kWritten && !call.inputs[i].copy)
-      add(call.inputs[i].contents.block, call.inputs[i].storage, Call::Output::kWritten, i);
+      add(recipes.contents_of(call.inputs[i].contents.block), call.inputs[i].storage, Call::Output::kWritten, i);
   const auto is_known = [&](std::uint64_t block) {
     return std::ranges::any_of(call.inputs, [&](const auto& input) { return input.contents.block == block; }) ||
            std::ranges::any_of(call.outputs, [&](const auto& output) { return output.contents.block == block; });
@@ -120,22 +119,16 @@ void add_outputs(Call& call, c10::ArrayRef<c10::IValue> results) {
   for (const c10::IValue& value : results)
     intercept::for_each_tensor(value, [&](const at::TensorBase& tensor) {
       if (tensor.defined() && is_plain(at::Tensor(tensor)))
-        for_each_block(at::Tensor(tensor), [&](const pager::Block& block) {
-          if (!is_known(block.number))
-            add(block.number, tensor.unsafeGetTensorImpl()->unsafe_storage().getWeakStorageImpl(), result, 0);
+        for_each_block(at::Tensor(tensor), [&](pager::Block& block) {
+          if (is_known(block.number)) return;
+          const c10::Storage& storage = tensor.unsafeGetTensorImpl()->unsafe_storage();
+          add(recipes.contents_of(block).first, storage.getWeakStorageImpl(), result, 0);
         });
       ++result;
     });
 }
 
-}  // namespace
-
-void start_capturing(Replayer& replayer, Captures captures) {
-  g_replayer = &replayer;
-  g_captures_all = captures == Captures::kAll;
-  replayer.recipes().clear();
-}
-
+/// Runs the kernel of a call, and captures it if that is wanted. `after`: the keys that are left.
 void run_captured(const c10::OperatorHandle& op, c10::DispatchKeySet after, torch::jit::Stack* stack) {
   if (InLeaf::is_set()) return op.redispatchBoxed(after, stack);
   g_replayer->recipes().let_go();
@@ -164,10 +157,31 @@ void run_captured(const c10::OperatorHandle& op, c10::DispatchKeySet after, torc
   } else if (!rule.is_torchs) {
     // Its kernel may have filled by itself what ops inside it made.
     for (const c10::IValue& result : results)
-      for_each_block(result, [](const pager::Block& block) { g_replayer->recipes().expose(block.number); });
+      for_each_block(result, [](pager::Block& block) { g_replayer->recipes().expose(block); });
   }
 }
 
+/// Calls that are not captured need only have their writes announced, but for ops whose schema does not say what they
+/// write, or whose kernels are not torch's.
+bool wants_all_calls(const c10::OperatorHandle& op) {
+  const OpRule& rule = op_rule(op);
+  return !rule.is_torchs || !rule.scratch.empty();
+}
+
 void before_write(pager::Block& block) { const Writing writing({block.number}); }
+
+}  // namespace
+
+void start_capturing(Replayer& replayer, Captures captures) {
+  g_replayer = &replayer;
+  g_captures_all = captures == Captures::kAll;
+  replayer.recipes().clear();
+}
+
+intercept::KernelRunner capturing_runner(Captures captures) {
+  return {.run = &run_captured,
+          .wants = captures == Captures::kAll ? nullptr : &wants_all_calls,
+          .before_write = &before_write};
+}
 
 }  // namespace tensorpager::replay

@@ -7,11 +7,18 @@
 
 namespace tensorpager::replay {
 
-std::pair<Contents, Product> Recipes::contents_of(std::uint64_t block) {
+std::pair<Contents, Product> Recipes::contents_of(pager::Block& block) {
+  const std::scoped_lock lock(mutex_);
+  block.is_versioned.store(true, std::memory_order_relaxed);
+  const auto known = known_.find(block.number);
+  if (known == known_.end()) return {{block.number, 0}, {}};
+  return {{block.number, known->second.version}, known->second.made_by};
+}
+
+Contents Recipes::contents_of(std::uint64_t block) {
   const std::scoped_lock lock(mutex_);
   const auto known = known_.find(block);
-  if (known == known_.end()) return {{block, 0}, {}};
-  return {{block, known->second.version}, known->second.made_by};
+  return {block, known == known_.end() ? 0 : known->second.version};
 }
 
 std::vector<pager::Block*> Recipes::needing(std::uint64_t block) const {
@@ -56,12 +63,13 @@ void Recipes::add(const std::shared_ptr<const Call>& call) {
   }
 }
 
-bool Recipes::expose(std::uint64_t block) {
+bool Recipes::expose(pager::Block& block) {
   const std::scoped_lock lock(mutex_);
-  Known& known = known_[block];
+  block.is_versioned.store(true, std::memory_order_relaxed);
+  Known& known = known_[block.number];
   known.is_exposed = true;
   known.made_by = {};
-  return !needed_by_.contains(block);
+  return !needed_by_.contains(block.number);
 }
 
 void Recipes::died(std::uint64_t block) {

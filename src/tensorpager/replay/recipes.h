@@ -23,17 +23,20 @@ namespace tensorpager::replay {
 class Recipes {
  public:
   // --- what ops do
-  /// The contents of a block now, and how they were made if that is known.
-  std::pair<Contents, Product> contents_of(std::uint64_t block);
-  /// An op is about to write these blocks. Returns the dropped blocks that must be rebuilt before it does.
+  /// The contents of a block now, and how they were made if that is known. From now on the block is versioned: its
+  /// writes must be announced.
+  std::pair<Contents, Product> contents_of(pager::Block& block);
+  /// The contents of a versioned block now.
+  Contents contents_of(std::uint64_t block);
+  /// An op is about to write these versioned blocks. Returns the dropped blocks that must be rebuilt before it does.
   std::vector<pager::Block*> begin_write(std::span<const std::uint64_t> blocks);
   /// It has: each has other contents now.
   void end_write(std::span<const std::uint64_t> blocks);
   /// The call made, or wrote, what its outputs say.
   void add(const std::shared_ptr<const Call>& call);
   /// Nobody will know the block's contents from now on. Returns false if dropped blocks need them.
-  bool expose(std::uint64_t block);
-  /// The block died. What it needed is let go of.
+  bool expose(pager::Block& block);
+  /// The versioned block died. What it needed is let go of.
   void died(std::uint64_t block);
 
   // --- calls that a plan replays
@@ -94,7 +97,7 @@ class Recipes {
   void end(std::unordered_map<std::uint64_t, Dropped>::iterator dropped);
 
   std::mutex mutex_;
-  std::unordered_map<std::uint64_t, Known> known_;
+  std::unordered_map<std::uint64_t, Known> known_;  // versioned blocks only
   std::unordered_map<std::uint64_t, Dropped> dropped_;
   std::unordered_set<std::uint64_t> compared_;                               // rows
   std::unordered_map<std::uint64_t, std::vector<std::uint64_t>> needed_by_;  // dropped blocks, by a block they need

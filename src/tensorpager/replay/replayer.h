@@ -24,7 +24,7 @@ class Replayer final : public pager::Rebuilder {
 
   bool hold(pager::Block& block) override { return recipes_.hold(block); }
   void release(const pager::Block& block) noexcept override { recipes_.release(block.number); }
-  bool expose(const pager::Block& block) noexcept override { return recipes_.expose(block.number); }
+  bool expose(pager::Block& block) noexcept override { return recipes_.expose(block); }
   bool replay(const pager::DueReplay& due) noexcept override;
   void rebuild(pager::Block& block) override;
   void settle(pager::Block& block) override;

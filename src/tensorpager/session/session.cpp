@@ -211,9 +211,9 @@ void Session::enable(const base::Config& config) {
 void Session::see_calls(const base::Config& config) {
   if (config.verify_replay) {
     replay::start_verifying(parts_->space);
-    return intercept::see_calls(&replay::run_verified);
+    return intercept::see_calls({.run = &replay::run_verified});
   }
-  intercept::see_calls(nullptr);
+  intercept::see_calls();
   if (config.fuzz && config.fuzz_drops > 0) capture(replay::Captures::kAll);
 }
 
@@ -226,7 +226,7 @@ void Session::capture(replay::Captures captures) {
   replay::forget_counts();
   replay::start_capturing(*replayer_, captures);
   parts_->pager.set_rebuilder(replayer_);
-  intercept::see_calls(&replay::run_captured, &replay::before_write);
+  intercept::see_calls(replay::capturing_runner(captures));
 }
 
 void Session::disable() {
