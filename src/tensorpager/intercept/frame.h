@@ -22,7 +22,7 @@ enum class Calls : std::uint8_t {
   kPassThrough,  // its kernel is called, and nothing else
   kHandedOn,     // seen, and its kernel is called by the runner
   kSeen,
-  kWatched,  // seen, and its kernel is called by the runner if the runner wants the op, or a plan replays it later
+  kWatched,  // seen, and its kernel is called by the runner if the runner wants that
 };
 
 /// What the interceptor works on. Set once, before the first op is seen; the objects live for ever.

@@ -109,8 +109,7 @@ struct Kernel<Op, Result(Arguments...)> {
         arguments);
   }
   [[gnu::noinline, gnu::cold]] Result run_watched() const {
-    static const bool is_wanted = g_target.runner.wants(handle());
-    if (is_wanted || pager::t_state.replayed_later != 0)
+    if (g_target.runner.wants(handle()))
       return std::apply(
           [&](auto&&... each) -> Result { return call_boxed<&run_handed_on>(keys, std::forward<Arguments>(each)...); },
           arguments);

@@ -18,8 +18,8 @@ struct KernelRunner {
   /// the arguments are resident until it returns.
   void (*run)(const c10::OperatorHandle& op, c10::DispatchKeySet after, torch::jit::Stack* stack) = nullptr;
 
-  /// Whether it gets all calls of the op. If not, the interceptor may call the kernel of an op that no plan replays
-  /// later. Null: it gets all calls of all ops.
+  /// Whether it gets the call that this thread makes of the op. If not, the interceptor calls the kernel, if it need
+  /// not box the arguments for that. Null: it gets all calls.
   bool (*wants)(const c10::OperatorHandle& op) = nullptr;
 
   /// Called before something else than `run` writes a versioned block. Null if nobody asks.

@@ -6,12 +6,14 @@
 #include <atomic>
 #include <memory>
 #include <optional>
+#include <random>
 #include <tuple>
 #include <utility>
 #include <vector>
 
 #include "tensorpager/base/config.h"
 #include "tensorpager/intercept/frame.h"
+#include "tensorpager/pager/pin_set.h"
 #include "tensorpager/replay/in_leaf.h"
 #include "tensorpager/replay/leaf.h"
 #include "tensorpager/replay/op_rules.h"
@@ -22,6 +24,10 @@ namespace {
 
 Replayer* g_replayer = nullptr;
 std::atomic<bool> g_captures_all{false};
+/// Of kAll: whether what the outermost op of this thread calls is left out, so that paths without capture are tested.
+constinit thread_local bool t_is_left_out = false;
+
+bool is_outermost() { return pager::t_state.top->parent() == nullptr; }
 
 /// Calls `visit(block)` for each block behind the tensors of a value.
 template <typename Visit>
@@ -132,13 +138,15 @@ void add_outputs(Call& call, c10::ArrayRef<c10::IValue> results) {
 void run_captured(const c10::OperatorHandle& op, c10::DispatchKeySet after, torch::jit::Stack* stack) {
   if (InLeaf::is_set()) return op.redispatchBoxed(after, stack);
   g_replayer->recipes().let_go();
+  if (is_outermost()) t_is_left_out = false;
   const OpRule& rule = op_rule(op);
   const bool is_a_leaf = is_leaf(rule, after);
   std::shared_ptr<Call> call;
   std::optional<Writing> writing;
   {
     const auto arguments = torch::jit::last(*stack, rule.arguments);
-    const bool is_wanted = pager::t_state.replayed_later != 0 || g_captures_all.load(std::memory_order_relaxed);
+    const bool is_wanted =
+        pager::t_state.replayed_later != 0 || (g_captures_all.load(std::memory_order_relaxed) && !t_is_left_out);
     if (is_wanted && is_a_leaf && rule.allows(arguments) && !at::in_parallel_region())
       call = capture(op, rule, arguments);
     writing.emplace(written_blocks(rule, arguments));
@@ -163,9 +171,17 @@ void run_captured(const c10::OperatorHandle& op, c10::DispatchKeySet after, torc
 
 /// Calls that are not captured need only have their writes announced, but for ops whose schema does not say what they
 /// write, or whose kernels are not torch's.
-bool wants_all_calls(const c10::OperatorHandle& op) {
+bool wants(const c10::OperatorHandle& op) {
+  if (pager::t_state.replayed_later != 0) return true;
   const OpRule& rule = op_rule(op);
   return !rule.is_torchs || !rule.scratch.empty();
+}
+
+bool wants_most(const c10::OperatorHandle& op) {
+  constexpr std::uint32_t kLeftOutOf = 4;
+  static thread_local std::minstd_rand t_random;
+  if (is_outermost()) t_is_left_out = t_random() % kLeftOutOf == 0;
+  return !t_is_left_out || wants(op);
 }
 
 void before_write(pager::Block& block) { const Writing writing({block.number}); }
@@ -179,9 +195,8 @@ void start_capturing(Replayer& replayer, Captures captures) {
 }
 
 intercept::KernelRunner capturing_runner(Captures captures) {
-  return {.run = &run_captured,
-          .wants = captures == Captures::kAll ? nullptr : &wants_all_calls,
-          .before_write = &before_write};
+  return {
+      .run = &run_captured, .wants = captures == Captures::kAll ? &wants_most : &wants, .before_write = &before_write};
 }
 
 }  // namespace tensorpager::replay

@@ -10,7 +10,7 @@
 namespace tensorpager::replay {
 
 enum class Captures : std::uint8_t {
-  kAll,      // every call that can be made again
+  kAll,      // every call that can be made again, but for some at random
   kPlanned,  // of ops that the plan replays later
 };
 
