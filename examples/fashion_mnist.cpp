@@ -4,20 +4,18 @@
 //
 // With --session it uses Tensorpager's C++ API; without, it is an ordinary program, also under `tensorpager run`. The
 // losses, printed with all their bits, are the same each time.
-#include <tensorpager/tensorpager.h>
 #include <torch/torch.h>
 
 #include <chrono>
 #include <cinttypes>
 #include <cstdio>
-#include <cstdlib>
-#include <iostream>
-#include <map>
 #include <memory>
-#include <numbers>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
+
+#include "cpp/training.h"
 
 namespace {
 
@@ -91,19 +89,8 @@ nn::Sequential make_model(int width, int blocks) {
   return model;
 }
 
-/// One cycle: up from a 25th over the first 30 % of the steps, then down to nearly nothing, along cosines.
-double learning_rate(double peak, int step, int steps) {
-  const double top = 0.3 * steps - 1, end = steps - 1;
-  const auto between = [](double from, double to, double share) {
-    return to + (from - to) / 2 * (1 + std::cos(std::numbers::pi * share));
-  };
-  return step <= top ? between(peak / 25, peak, step / top) : between(peak, peak / 25e4, (step - top) / (end - top));
-}
-
-using Options = std::map<std::string, std::string>;
-
-void train(nn::Sequential& model, const Split& data, const Options& options) {
-  const int batch = std::stoi(options.at("batch")), steps = std::stoi(options.at("steps"));
+void train(nn::Sequential& model, const Split& data, const example::Options& options) {
+  const int batch = example::number(options, "batch"), steps = example::number(options, "steps");
   const double peak = std::stod(options.at("lr"));
   torch::optim::SGD optimizer(model->parameters(),
                               torch::optim::SGDOptions(peak).momentum(0.9).nesterov(true).weight_decay(5e-4));
@@ -112,13 +99,13 @@ void train(nn::Sequential& model, const Split& data, const Options& options) {
   for (int step = 0; step < steps; ++step) {
     if (step % epoch_steps == 0) order = torch::randperm(data.images.size(0));
     const auto [x, y] = data.batch(order.narrow(0, step % epoch_steps * batch, batch));
-    static_cast<torch::optim::SGDOptions&>(optimizer.param_groups()[0].options()).lr(learning_rate(peak, step, steps));
+    static_cast<torch::optim::SGDOptions&>(optimizer.param_groups()[0].options())
+        .lr(example::learning_rate(peak, 0.3, step, steps));
     optimizer.zero_grad();
     const torch::Tensor loss = torch::cross_entropy_loss(model->forward(x), y);
     loss.backward();
     optimizer.step();
-    std::printf("step %d loss %.6f %a\n", step, loss.item<double>(), loss.item<double>());
-    std::fflush(stdout);
+    example::print_step(step, loss);
   }
 }
 
@@ -133,51 +120,9 @@ double test_accuracy(nn::Sequential& model, const Split& data, std::int64_t imag
   return static_cast<double>(correct) / static_cast<double>(images);
 }
 
-/// FNV-1a over all parameters and buffers: two runs with one digest have trained the same model to the last bit.
-std::uint64_t digest(nn::Sequential& model) {
-  std::uint64_t value = 0xcbf29ce484222325;
-  const auto add = [&](const torch::Tensor& tensor) {
-    const torch::Tensor whole = tensor.detach().contiguous();
-    const auto* bytes = static_cast<const std::uint8_t*>(whole.const_data_ptr());
-    for (std::size_t i = 0; i < whole.nbytes(); ++i) value = (value ^ bytes[i]) * 0x100000001b3;
-  };
-  for (const torch::Tensor& parameter : model->parameters()) add(parameter);
-  for (const torch::Tensor& buffer : model->buffers()) add(buffer);
-  return value;
-}
-
-Options read_options(int argc, char** argv) {
-  Options options{{"data", "/usr/share/datasets/fashion-mnist"},
-                  {"batch", "512"},
-                  {"steps", "80"},
-                  {"width", "32"},
-                  {"blocks", "9"},
-                  {"lr", "0.08"},
-                  {"test-images", "10000"},
-                  {"threads", ""},
-                  {"seed", "1"},
-                  {"session", ""}};
-  for (int i = 1; i < argc; i += 2) {
-    const std::string name = std::string(argv[i]).substr(0, 2) == "--" ? argv[i] + 2 : "";
-    if (!options.contains(name) || i + 1 == argc) {
-      std::string known;
-      for (const auto& [option, value] : options)
-        known += " [--" + option + " " + (value.empty() ? "..." : value) + "]";
-      throw std::invalid_argument(std::string("cannot take ") + argv[i] + "; usage: fashion_mnist" + known);
-    }
-    options[name] = argv[i + 1];
-  }
-  return options;
-}
-
-void run(const Options& options) {
-  if (!options.at("threads").empty()) torch::set_num_threads(std::stoi(options.at("threads")));
-  torch::manual_seed(std::stoul(options.at("seed")));
-  std::optional<tensorpager::Session> session;
-  if (!options.at("session").empty()) session.emplace(tensorpager::Options{.budget = options.at("session")});
-
+void run(const example::Options& options) {
   const Split training(options.at("data"), "train"), test(options.at("data"), "t10k");
-  nn::Sequential model = make_model(std::stoi(options.at("width")), std::stoi(options.at("blocks")));
+  nn::Sequential model = make_model(example::number(options, "width"), example::number(options, "blocks"));
   for (torch::Tensor& parameter : model->parameters())
     if (parameter.dim() == 4) parameter.set_data(parameter.contiguous(torch::MemoryFormat::ChannelsLast));
 
@@ -190,20 +135,21 @@ void run(const Options& options) {
     const double accuracy = test_accuracy(model, test, images, std::stol(options.at("batch")));
     std::printf("test accuracy %.4f on %" PRId64 " images\n", accuracy, images);
   }
-  std::printf("digest %016" PRIx64 "\n", digest(model));
-  if (session) std::cerr << session->report().summary() << '\n';
+  example::print_digest(*model);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  try {
-    run(read_options(argc, argv));
-  } catch (const c10::Error& error) {
-    std::cerr << "fashion_mnist: " << error.what_without_backtrace() << '\n';
-    return 1;
-  } catch (const std::exception& error) {
-    std::cerr << "fashion_mnist: " << error.what() << '\n';
-    return 2;
-  }
+  const example::Options defaults{{"data", "/usr/share/datasets/fashion-mnist"},
+                                  {"batch", "512"},
+                                  {"steps", "80"},
+                                  {"width", "32"},
+                                  {"blocks", "9"},
+                                  {"lr", "0.08"},
+                                  {"test-images", "10000"},
+                                  {"threads", ""},
+                                  {"seed", "1"},
+                                  {"session", ""}};
+  return example::run_main("fashion_mnist", defaults, argc, argv, &run);
 }
