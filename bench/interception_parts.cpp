@@ -13,6 +13,8 @@
 #include "tensorpager/memory/stable_binding.h"
 #include "tensorpager/memory/torch_allocator.h"
 #include "tensorpager/pager/lru_policy.h"
+#include "tensorpager/pager/thread_state.h"
+#include "tensorpager/replay/capturing.h"
 #include "tensorpager/transfer/queues.h"
 
 namespace {
@@ -25,6 +27,7 @@ auto& binding = *new memory::StableBinding(space);
 auto& the_pager = *new pager::Pager(space, binding, std::make_unique<pager::LruPolicy>());
 auto& slabs = *new arena::Slabs([] { return the_pager.acquire_slab_chunk(arena::Slabs::kChunk); });
 auto& allocator = *new memory::TorchAllocator(the_pager, slabs, [] {});
+auto& replayer = *new replay::Replayer(the_pager);
 
 void redispatch(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
   op.redispatchBoxed(intercept::after_key(keys), stack);
@@ -46,9 +49,17 @@ void visit(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::
 
 std::unique_ptr<torch::Library> all, aten;
 
+void see_calls(bool watches, bool captures) {
+  pager::t_state.replayed_later = captures ? 1 : 0;
+  the_pager.set_rebuilder(watches ? &replayer : nullptr);
+  if (watches) replay::start_capturing(replayer, replay::Captures::kPlanned);
+  intercept::see_calls(watches ? replay::capturing_runner(replay::Captures::kPlanned) : intercept::KernelRunner());
+}
+
 /// none: the key is off; key: on, and everything falls through; boxing: every call is boxed and sent on; visit: the
 /// blocks of its arguments are found; pins: all that the product does, boxed; fallthrough: views and composites pass;
-/// unboxed: hot ops too, which is the product.
+/// unboxed: hot ops too, which is the product; watched: as where a plan replays other ops; captured: as where it replays
+/// each op.
 void set_level(const std::string& level) {
   c10::impl::tls_set_dispatch_key_included(intercept::kKey, false);
   all.reset();
@@ -67,12 +78,13 @@ void set_level(const std::string& level) {
     all->fallback(torch::CppFunction::makeFromBoxedFunction<&visit>());
   else
     all->fallback(torch::CppFunction::makeFromBoxedFunction<&intercept::run_boxed>());
-  if (level == "fallthrough" || level == "unboxed") {
+  const bool captures = level == "captured", watches = captures || level == "watched";
+  if (level == "fallthrough" || level == "unboxed" || watches) {
     aten = library("aten");
     intercept::register_fallthroughs(*aten, c10::DispatchKey::CPU);
-    if (level == "unboxed") intercept::register_hot_ops(*aten);
+    if (level != "fallthrough") intercept::register_hot_ops(*aten);
   }
-  intercept::see_calls();
+  see_calls(watches, captures);
   c10::impl::tls_set_dispatch_key_included(intercept::kKey, true);
 }
 

@@ -15,7 +15,7 @@ import workloads
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "build/dev/bench"))
 import interception_parts as parts  # noqa: E402  (needs torch's libraries loaded)
 
-LEVELS = ["none", "key", "boxing", "visit", "pins", "fallthrough", "unboxed"]
+LEVELS = ["none", "key", "boxing", "visit", "pins", "fallthrough", "unboxed", "watched", "captured"]
 CALLS = 1000
 CASES = {
     "add_ 64 KiB": (lambda: workloads.in_place("add_", calls=CALLS), CALLS),
