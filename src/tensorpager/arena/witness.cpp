@@ -1,5 +1,6 @@
 #include "tensorpager/arena/witness.h"
 
+#include <cctype>
 #include <cstdint>
 #include <cstdio>
 #include <memory>
@@ -16,10 +17,10 @@ base::Bytes resident_size(const std::byte* begin, const std::byte* end) {
   char line[512];
   while (std::fgets(line, sizeof line, file.get()) != nullptr) {
     unsigned long from = 0, to = 0, rss = 0;
-    char permissions[8];
-    if (std::sscanf(line, "%lx-%lx %7s", &from, &to, permissions) == 3)
+    const bool is_field = std::isupper(static_cast<unsigned char>(line[0])) != 0;  // of the mapping before it
+    if (!is_field && std::sscanf(line, "%lx-%lx ", &from, &to) == 2)
       ours = from >= first && to <= last;
-    else if (ours && std::sscanf(line, "Rss: %lu kB", &rss) == 1)
+    else if (is_field && ours && std::sscanf(line, "Rss: %lu kB", &rss) == 1)
       kibibytes += rss;
   }
   return base::Bytes(kibibytes * 1024);
