@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[2]
 COMMAND = Path(sys.executable).with_name("tensorpager")
 PROGRAM = ROOT / "examples" / "phonemes.py"
 # Without a test: it begins as a step does, so that a plan drops what no backward pass needs then.
-SMALL = ["--steps", "10", "--batch", "64", "--width", "96", "--test-words", "0"]
+SMALL = ["--steps", "9", "--batch", "32", "--width", "96", "--test-words", "0"]
 sys.path.insert(0, str(ROOT / "examples"))
 
 import phonemes
