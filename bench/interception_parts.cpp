@@ -58,8 +58,8 @@ void see_calls(bool watches, bool captures) {
 
 /// none: the key is off; key: on, and everything falls through; boxing: every call is boxed and sent on; visit: the
 /// blocks of its arguments are found; pins: all that the product does, boxed; fallthrough: views and composites pass;
-/// unboxed: hot ops too, which is the product; watched: as where a plan replays other ops; captured: as where it replays
-/// each op.
+/// unboxed: hot ops too, which is the product; watched: as where a plan replays other ops; captured: as where it
+/// replays each op.
 void set_level(const std::string& level) {
   c10::impl::tls_set_dispatch_key_included(intercept::kKey, false);
   all.reset();

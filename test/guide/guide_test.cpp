@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "../random_cases.h"
 #include "guide_fixture.h"
 #include "tensorpager/base/records.h"
 #include "tensorpager/guide/analysis.h"
@@ -108,7 +109,7 @@ TEST_F(GuideTest, PausesRecordingWhileThePlanHolds) {
   ASSERT_TRUE(guide_->is_recording_paused());
   EXPECT_EQ(pager_.sink(), nullptr);
   const std::uint64_t recorded = guide_->stream().ops.size();
-  for (int step = 0; step < 2000; ++step) train();
+  for (unsigned step = 0; step < random_cases(2000, 300); ++step) train();
   EXPECT_TRUE(guide_->is_recording_paused());
   EXPECT_EQ(guide_->stream().ops.size(), recorded);
   EXPECT_EQ(counts().plan_misses, 0u);

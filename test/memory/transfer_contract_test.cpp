@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "../pager/executor_fixture.h"
+#include "../random_cases.h"
 #include "../transfer/failing_waits.h"
 #include "holders.h"
 #include "tensorpager/memory/fault_handler.h"
@@ -288,10 +289,10 @@ class TransferContract : public testing::TestWithParam<TransferCase> {
 };
 
 TEST_P(TransferContract, NoByteIsLostAndNoneIsOld) {
-  const int steps = passes_on() ? 3000 : 300;
+  const unsigned steps = passes_on() ? random_cases(3000, 900) : 300;
   int refused = 0;
   pager_.follow(&script_);
-  for (int i = 0; i < steps; ++i) {
+  for (unsigned i = 0; i < steps; ++i) {
     SCOPED_TRACE("step " + std::to_string(i));
     if (i % 8 == 0) failure_.countdown = static_cast<int>(1 + draw(4));
     try {

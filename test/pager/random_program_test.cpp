@@ -5,6 +5,7 @@
 #include <set>
 #include <string>
 
+#include "../random_cases.h"
 #include "pager_fixture.h"
 #include "tensorpager/base/errors.h"
 
@@ -178,7 +179,7 @@ TEST_P(RandomProgramTest, KeepsTheBudgetAndEveryByte) {
 #ifdef __SANITIZE_THREAD__
 constexpr unsigned kSeeds = 1;  // one thread: there is little for ThreadSanitizer to see, and it takes its time
 #else
-constexpr unsigned kSeeds = 6;
+constexpr unsigned kSeeds = random_cases(6, 3);
 #endif
 
 std::vector<Seeded> cases() {
