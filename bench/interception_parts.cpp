@@ -49,8 +49,9 @@ void visit(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::
 
 std::unique_ptr<torch::Library> all, aten;
 
-void see_calls(bool watches, bool captures) {
-  pager::t_state.replayed_later = captures ? 1 : 0;
+void see_calls(const std::string& level) {
+  pager::t_state.replayed_later = level == "captured" ? 1 : 0;
+  const bool watches = level == "captured" || level == "watched";
   the_pager.set_rebuilder(watches ? &replayer : nullptr);
   if (watches) replay::start_capturing(replayer, replay::Captures::kPlanned);
   intercept::see_calls(watches ? replay::capturing_runner(replay::Captures::kPlanned) : intercept::KernelRunner());
@@ -78,13 +79,12 @@ void set_level(const std::string& level) {
     all->fallback(torch::CppFunction::makeFromBoxedFunction<&visit>());
   else
     all->fallback(torch::CppFunction::makeFromBoxedFunction<&intercept::run_boxed>());
-  const bool captures = level == "captured", watches = captures || level == "watched";
-  if (level == "fallthrough" || level == "unboxed" || watches) {
+  if (level == "fallthrough" || level == "unboxed" || level == "watched" || level == "captured") {
     aten = library("aten");
     intercept::register_fallthroughs(*aten, c10::DispatchKey::CPU);
     if (level != "fallthrough") intercept::register_hot_ops(*aten);
   }
-  see_calls(watches, captures);
+  see_calls(level);
   c10::impl::tls_set_dispatch_key_included(intercept::kKey, true);
 }
 

@@ -45,9 +45,10 @@ class BoxedCall {
   c10::ArrayRef<c10::IValue> run() const {
     if (info_.collective) [[unlikely]] {
       // It may write all of them: schemas of collectives do not say what.
-      for_each_argument([](const c10::IValue& value, pager::Access /*access*/) {
-        g_target.finder().in_value(value, [](pager::Block& block) { g_target.announce_write(block); });
-      });
+      if (g_target.announces_writes())
+        for_each_argument([](const c10::IValue& value, pager::Access /*access*/) {
+          g_target.finder().in_value(value, [](pager::Block& block) { g_target.announce_write(block); });
+        });
       run_collective(op_, info_, keys_, &stack_);
     } else {
       op_.redispatchBoxed(after_key(keys_), &stack_);

@@ -37,7 +37,7 @@ class CompiledCall {
   }
   struct NoResults {};
   NoResults run() const {
-    if (g_target.runner.before_write != nullptr) [[unlikely]]
+    if (g_target.announces_writes()) [[unlikely]]
       for_each_argument([](c10::StorageImpl& storage, pager::Access access) {
         pager::Block* const block = access == pager::Access::kWrite ? g_target.finder().peek(storage) : nullptr;
         if (block != nullptr) g_target.announce_write(*block);

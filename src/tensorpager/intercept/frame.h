@@ -38,10 +38,10 @@ struct Target {
   /// The sink of recorded ops; null if nothing is recorded.
   base::EventSink* sink() const { return device != nullptr ? device->sink() : pager->sink(); }
   BlockFinder finder() const { return {*pager, *space, claimed}; }
-  /// Something that the runner does not run is about to write the block.
+  bool announces_writes() const { return runner.before_write != nullptr; }
+  /// Something that the runner does not run is about to write the block, and it announces writes.
   void announce_write(pager::Block& block) const {
-    if (runner.before_write != nullptr && block.is_versioned.load(std::memory_order_relaxed))
-      runner.before_write(block);
+    if (block.is_versioned.load(std::memory_order_relaxed)) runner.before_write(block);
   }
 };
 extern Target g_target;

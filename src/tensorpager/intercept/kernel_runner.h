@@ -22,7 +22,7 @@ struct KernelRunner {
   /// not box the arguments for that. Null: it gets all calls.
   bool (*wants)(const c10::OperatorHandle& op) = nullptr;
 
-  /// Called before something else than `run` writes a versioned block. Null if nobody asks.
+  /// Called before something else than `run` writes a versioned block. Null if nobody asks; not null if `wants` is not.
   void (*before_write)(pager::Block& block) = nullptr;
 };
 
