@@ -5,7 +5,6 @@ All residual blocks work at one resolution, so that what is kept for the backwar
 
 import argparse
 import gzip
-import hashlib
 import pathlib
 import struct
 import sys
@@ -14,6 +13,7 @@ import time
 import numpy as np
 import torch
 import torch.nn.functional as F
+from printing import digest, print_step
 from torch import nn
 
 
@@ -85,8 +85,7 @@ def train(model, images, labels, args):
         loss.backward()
         optimizer.step()
         schedule.step()
-        value = loss.item()
-        print(f"step {step} loss {value:.6f} {value.hex()}", flush=True)
+        print_step(step, loss)
 
 
 def test_accuracy(model, images, labels, batch, device):
@@ -97,14 +96,6 @@ def test_accuracy(model, images, labels, batch, device):
             x, y = to_batch(images, labels, chosen, device)
             correct += (model(x).argmax(1) == y).sum().item()
     return correct / len(images)
-
-
-def digest(model):
-    """SHA-256 over all parameters and buffers: two runs with one digest have trained the same model to the last bit."""
-    sha = hashlib.sha256()
-    for tensor in model.state_dict().values():
-        sha.update(tensor.cpu().contiguous().numpy().tobytes())
-    return sha.hexdigest()
 
 
 def main():

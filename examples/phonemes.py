@@ -5,7 +5,6 @@ the decoder it adds the query to the keys of all letters, and what tanh makes of
 """
 
 import argparse
-import hashlib
 import importlib.util
 import pathlib
 import re
@@ -15,6 +14,7 @@ import time
 import numpy as np
 import torch
 import torch.nn.functional as F
+from printing import digest, print_step
 from torch import nn
 
 PAD, START, END = 0, 1, 2
@@ -134,8 +134,7 @@ def train(model, dictionary, args):
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         schedule.step()
-        value = loss.item()
-        print(f"step {step} loss {value:.6f} {value.hex()}", flush=True)
+        print_step(step, loss)
 
 
 def edit_distance(one, other):
@@ -172,14 +171,6 @@ def pronounce(model, dictionary, word, device):
         numbers = model(dictionary.letters([word]).to(device))[0].argmax(dim=-1).tolist()
     numbers = numbers[: numbers.index(END)] if END in numbers else numbers
     return " ".join(dictionary.phonemes[number - FIRST] for number in numbers if number >= FIRST)
-
-
-def digest(model):
-    """SHA-256 over all parameters: two runs with one digest have trained the same model to the last bit."""
-    sha = hashlib.sha256()
-    for tensor in model.state_dict().values():
-        sha.update(tensor.cpu().contiguous().numpy().tobytes())
-    return sha.hexdigest()
 
 
 def installed_dictionary():

@@ -1,29 +1,23 @@
 """examples/phonemes.py: it learns, and under a budget it prints the same."""
 
 import json
-import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
+from example_calls import COMMAND, ROOT, call
 
-ROOT = Path(__file__).resolve().parents[2]
-COMMAND = Path(sys.executable).with_name("tensorpager")
 PROGRAM = ROOT / "examples" / "phonemes.py"
 # Without a test: it begins as a step does, so that a plan drops what no backward pass needs then.
-SMALL = ["--steps", "9", "--batch", "32", "--width", "96", "--test-words", "0"]
+SMALL = ["--steps", "12", "--batch", "64", "--width", "96", "--test-words", "0"]
 sys.path.insert(0, str(ROOT / "examples"))
 
 import phonemes
 
 
-def call(*words, seconds=600):
-    variables = {name: value for name, value in os.environ.items() if not name.startswith("TENSORPAGER_")}
-    variables["OMP_NUM_THREADS"] = "1"
-    done = subprocess.run([str(word) for word in words], env=variables, capture_output=True, text=True, timeout=seconds)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return [line for line in done.stdout.splitlines() if not line.startswith("train seconds")]
+def lines_of(*words, seconds=600):
+    lines = call(*words, seconds=seconds, OMP_NUM_THREADS="1").splitlines()
+    return [line for line in lines if not line.startswith("train seconds")]
 
 
 def test_dictionary_has_every_pronunciation_and_no_stress(tmp_path):
@@ -42,15 +36,15 @@ def test_edit_distance(one, other, distance):
 
 
 @pytest.mark.e2e
-@pytest.mark.parametrize("options", [[], ["--recompute", "--link", "0.2GB/s", "--spill", "ram", "--plan-sync"]])
+@pytest.mark.parametrize("options", [[], ["--recompute", "--link", "50MB/s", "--spill", "ram", "--plan-sync"]])
 def test_prints_the_same_at_half_of_its_need(options, tmp_path):
     program = [sys.executable, PROGRAM, *SMALL]
-    plain = call(*program)
+    plain = lines_of(*program)
     stats = tmp_path / "stats.json"
 
     def under(budget, *more):
         run = [COMMAND, "run", "--budget", budget, "--stats", stats, "--quiet", *more, "--"]
-        assert call(*run, *program) == plain
+        assert lines_of(*run, *program) == plain
         return json.loads(stats.read_text())
 
     budget = under("unlimited")["need_bytes"] // 2
@@ -62,7 +56,7 @@ def test_prints_the_same_at_half_of_its_need(options, tmp_path):
 @pytest.mark.slow
 @pytest.mark.e2e
 def test_learns_to_pronounce():
-    lines = call(sys.executable, PROGRAM, "--steps", "450", "--batch", "256", "--test-words", "1000", seconds=1500)
+    lines = lines_of(sys.executable, PROGRAM, "--steps", "450", "--batch", "256", "--test-words", "1000", seconds=1500)
     error = float(next(line for line in lines if line.startswith("test word error")).split()[3].rstrip(","))
     assert error < 0.7
 
