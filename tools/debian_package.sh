@@ -32,6 +32,9 @@ is_installed() {
   [[ -z ${TENSORPAGER_IGNORE_INSTALLED:-} ]] && dpkg-query -W -f '${Status}' "$1" 2>/dev/null | grep -q 'ok installed'
 }
 
+mkdir -p "$deps"
+exec 9>"$deps/lock" && flock 9 # two of these may run at once
+
 for package in "$@"; do
   stamp=$deps/unpacked/$package
   if [[ -e $stamp ]] || is_installed "$package"; then

@@ -54,16 +54,16 @@ def op_names(path, flag=""):
 
 
 @needs_cuda
-def test_cuda_program_prints_the_bits_of_the_cpu_under_every_schedule(tmp_path):
+@pytest.mark.parametrize("schedule", [slow("now"), slow("threads"), "1", slow("2")])
+def test_cuda_program_prints_the_bits_of_the_cpu_under_every_schedule(schedule, tmp_path):
     plain = run_command("run", "--budget", "unlimited", "--quiet", *program("resnet")).stdout
-    for schedule in ("now", "threads", "1", "2"):
-        words = ("run", "--emulate", CARD, "--emulate-seed", schedule, "--stats", tmp_path / "stats.json")
-        done = run_command(*words, *program("resnet", "--device", "cuda"))
-        assert done.stdout == plain, schedule
-        found = emulation_of(tmp_path / "stats.json")
-        assert found["races"] == 0 and found["launches_refused"] == 0 and found["kernels"] > 1000
-        said = rf"tensorpager: emulated {CARD}: at most [\d.]+ MiB allocated, [\d.]+ MiB reserved; {found['kernels']} kernels, 0 races\n"
-        assert re.fullmatch(said, done.stderr)
+    words = ("run", "--emulate", CARD, "--emulate-seed", schedule, "--stats", tmp_path / "stats.json")
+    done = run_command(*words, *program("resnet", "--device", "cuda"))
+    assert done.stdout == plain
+    found = emulation_of(tmp_path / "stats.json")
+    assert found["races"] == 0 and found["launches_refused"] == 0 and found["kernels"] > 1000
+    said = rf"tensorpager: emulated {CARD}: at most [\d.]+ MiB allocated, [\d.]+ MiB reserved; {found['kernels']} kernels, 0 races\n"
+    assert re.fullmatch(said, done.stderr)
 
 
 @needs_cuda

@@ -36,7 +36,13 @@ def test_edit_distance(one, other, distance):
 
 
 @pytest.mark.e2e
-@pytest.mark.parametrize("options", [[], ["--recompute", "--link", "50MB/s", "--spill", "ram", "--plan-sync"]])
+@pytest.mark.parametrize(
+    "options",
+    [
+        pytest.param([], marks=pytest.mark.slow),
+        ["--recompute", "--link", "50MB/s", "--spill", "ram", "--plan-sync"],
+    ],
+)
 def test_prints_the_same_at_half_of_its_need(options, tmp_path):
     program = [sys.executable, PROGRAM, *SMALL]
     plain = lines_of(*program)

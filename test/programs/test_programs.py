@@ -24,8 +24,10 @@ MANY_OPS = {
 
 
 def parameter(case):
-    quick = ["unlimited", "quarter" if case.binding == "stable" else "half"]
-    slow = case.kind not in quick and (case.kind != "fuzz" or case.seed > 1 or case.program in MANY_OPS)
+    if case.kind == "fuzz":
+        slow = case.binding != "stable" or case.seed > 1 or case.program in MANY_OPS
+    else:
+        slow = case.kind != ("quarter" if case.binding == "stable" else "half")
     return pytest.param(str(case), marks=[pytest.mark.slow] if slow else [])
 
 
