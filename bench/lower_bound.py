@@ -1,9 +1,10 @@
 """A lower bound on the time of a window, as a linear program: any share of any storage may be below, or dropped and rebuilt, between two uses.
 
-.venv/bin/python bench/lower_bound.py [--no-replays] [--planner NAME] --machine NAME [--budget PERCENT]... TRACE...
+.venv/bin/python bench/lower_bound.py [--no-replays] [--planner NAME]... --machine NAME [--budget PERCENT]... TRACE...
 
-Prints for each trace and budget the bound's overhead, that of a plan (pages without replays, else hybrid) and their
-difference in points. Plans have all of the links and no reserve, as the bound has.
+Prints for each trace and budget the bound's overhead, that of each planner's plan (of pages without replays, else of
+hybrid), and by how many points the last one is above the bound. Plans have all of the links and no reserve, as the bound
+has.
 
 Independent of the planners and of their own bound. Variables: the start of each op, and for each stretch between two uses
 of a storage the share that is below and the share that is dropped. Bytes are charged until their page-out is done, and
@@ -85,8 +86,8 @@ def parse(text: str, machine: Machine) -> tuple[int, list[dict], list[dict]]:
         elif kind == "op":
             flops, moved = int(fields.get("flops", 0)), int(fields.get("moved", 0))
             seconds = machine.seconds(flops, moved, fields.get("precision", "float32"))
-            purity = {"pure": "pure" in words, "scratch": "scratch" in words}
-            ops.append({**ids, **purity, "temporary": int(fields.get("temporary", 0)), "seconds": seconds})
+            purity = next((word for word in ("pure", "scratch", "fills") if word in words), None)
+            ops.append({**ids, "purity": purity, "temporary": int(fields.get("temporary", 0)), "seconds": seconds})
     return granule, storages, ops
 
 
@@ -140,14 +141,19 @@ class Rebuilding:
         writers = [op for op in self.writers[stretch.storage] if op <= stretch.after]
         if not writers or self.until.get((stretch.storage, len(writers)), -1) < stretch.returns:
             return None
-        return sum(self._share(op) for op in writers)
+        seconds = 0.0
+        for op in reversed(writers):
+            seconds += self._share(op)
+            if self.ops[op]["purity"] == "fills" and stretch.storage in self.ops[op]["writes"]:
+                break
+        return seconds
 
     def _share(self, op: int) -> float:
         made = sum(1 for id in {*self.ops[op]["births"], *self.ops[op]["writes"]} if self.sizes[id] >= MIN_PAGED)
         return self.ops[op]["seconds"] / max(1, made)
 
     def _is_cloned(self, op: dict, id: int) -> bool:
-        return op["scratch"] and self.storages[id]["entry"] and id in op["writes"]
+        return op["purity"] == "scratch" and self.storages[id]["entry"] and id in op["writes"]
 
     def _there_until(self, id: int, version: int) -> int:
         later = self.writers[id][version] if version < len(self.writers[id]) else len(self.ops)
@@ -155,11 +161,12 @@ class Rebuilding:
 
     def _rebuildable_until(self, i: int, id: int) -> int | None:
         op, version = self.ops[i], self.writers[id].index(i) + 1
-        if self.storages[id]["entry"] or not (op["pure"] or op["scratch"]):
+        if self.storages[id]["entry"] or op["purity"] is None:
             return None
         if any(other != id and not self._is_cloned(op, other) for other in op["writes"]):
             return None
-        until = self.until.get((id, version - 1)) if version > 1 else len(self.ops)
+        is_new = version == 1 or (op["purity"] == "fills" and id in op["writes"])
+        until = len(self.ops) if is_new else self.until.get((id, version - 1))
         if until is None:
             return None
         for read in op["reads"]:
@@ -269,32 +276,42 @@ def lower_bound(text: str, machine: Machine, budget: int, grid: int, replays: bo
     return program.getInfo().objective_function_value / 1e3
 
 
+def simulated(trace: Path, percent: int, machine: str, planner: str) -> dict:
+    command = [COMMAND, "simulate", trace, "--budget", f"{percent}%", "--machine", machine, "--json"]
+    command += ["--planner", planner, "--reserve", "0", "--link-share", "100"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if not done.stdout:
+        sys.exit(done.stderr)
+    return json.loads(done.stdout)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("traces", nargs="+", type=Path)
     parser.add_argument("--machine", required=True)
     parser.add_argument("--budget", type=int, action="append", metavar="PERCENT", help="of the need; may be repeated")
-    parser.add_argument("--planner")
+    parser.add_argument("--planner", action="append", help="may be repeated")
     parser.add_argument("--no-replays", action="store_true")
     parser.add_argument("--grid", type=int, default=48, help="ops between which statements are made")
     options = parser.parse_args()
     described = subprocess.run([COMMAND, "machine", options.machine], capture_output=True, text=True, check=True).stdout
     machine = Machine.parse(described)
-    planner = options.planner or ("pages" if options.no_replays else "hybrid")
-    print(f"| trace | machine | budget | bound | {planner} | points |\n|---|---|---|---|---|---|")
+    planners = options.planner or ["pages" if options.no_replays else "hybrid"]
+    print(f"| trace | machine | budget | bound | {' | '.join(planners)} | points |\n|{'---|' * (len(planners) + 5)}")
     for trace in options.traces:
         for percent in options.budget or [75, 50, 33, 25]:
-            command = [COMMAND, "simulate", trace, "--budget", f"{percent}%", "--machine", options.machine, "--json"]
-            command += ["--planner", planner, "--reserve", "0", "--link-share", "100"]
-            figures = json.loads(subprocess.run(command, capture_output=True, text=True).stdout)
-            if not figures["fits"]:
-                print(f"| {trace.stem} | {options.machine} | {percent} % | below the floor | | |", flush=True)
+            plans = [simulated(trace, percent, options.machine, planner) for planner in planners]
+            head = f"| {trace.stem} | {options.machine} | {percent} % |"
+            of_any = next((plan for plan in plans if plan["fits"]), None)
+            if of_any is None:
+                print(head, "below the floor |" + " |" * (len(planners) + 1), flush=True)
                 continue
-            compute = figures["step_seconds"] / (1 + figures["overhead"])
-            budget = figures["need_bytes"] * percent // 100
+            compute = of_any["step_seconds"] / (1 + of_any["overhead"])
+            budget = of_any["need_bytes"] * percent // 100
             bound = lower_bound(trace.read_text(), machine, budget, options.grid, not options.no_replays) / compute - 1
-            found = [f"{100 * value:.2f}" for value in (bound, figures["overhead"], figures["overhead"] - bound)]
-            print(f"| {trace.stem} | {options.machine} | {percent} % | {' | '.join(found)} |", flush=True)
+            overheads = [f"{100 * plan['overhead']:.2f}" if plan["fits"] else "none" for plan in plans]
+            points = f"{100 * (plans[-1]['overhead'] - bound):.2f}" if plans[-1]["fits"] else ""
+            print(head, f"{100 * bound:.2f} |", " | ".join(overheads), f"| {points} |", flush=True)
 
 
 if __name__ == "__main__":

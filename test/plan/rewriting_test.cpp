@@ -101,6 +101,28 @@ TEST(Rewriting, RunsBatchNormOnClonesOfItsStatistics) {
   EXPECT_EQ(done.trace.ops[3].temporary, base::round_up(base::Bytes(20'000), base::Bytes(512)));
 }
 
+TEST(Rewriting, MakesAnewWhatAnOpFills) {
+  Trace trace = small_trace();
+  // Storage 2 is created by an op that nobody may run again, filled by another, and scaled in place.
+  trace.ops[1].purity = Purity::kNever;
+  const trace::Op draw{.name = "draw", .writes = {storage(2)}, .purity = Purity::kFills};
+  const trace::Op scale{.name = "scale", .reads = {storage(2)}, .writes = {storage(2)}, .purity = Purity::kPure};
+  trace.ops.insert(trace.ops.begin() + 2, {draw, scale});
+  trace::check(trace);
+  const std::vector<Replay> replays = {{.op = 2, .before = 5, .keeps = {storage(2)}}, {.op = 3, .before = 5}};
+  const Rewriting done = rewrite(trace, replays).value();
+  EXPECT_TRUE(done.trace.ops[5].writes.empty());
+  ASSERT_EQ(done.trace.ops[5].births.size(), 1u);
+  EXPECT_EQ(done.trace.ops[6].writes, done.trace.ops[5].births);
+  EXPECT_EQ(values(done.trace, done.entries, done.storages), values(trace));
+  // What it is not to keep is temporary.
+  const Rewriting aside = rewrite(trace, std::vector<Replay>{{.op = 2, .before = 5}}).value();
+  EXPECT_EQ(aside.trace.ops[5].temporary, base::Bytes(40'448));
+  EXPECT_TRUE(aside.trace.ops[5].births.empty());
+  trace.ops[2].purity = Purity::kPure;
+  EXPECT_EQ(why_not(trace, replays), "it keeps storage 2, which it does not make");
+}
+
 TEST(Rewriting, SaysWhichReplayIsNotPossibleAndWhy) {
   const Trace trace = small_trace();
   EXPECT_EQ(why_not(trace, {{.op = 1, .before = 1}}), "it is to run before the op that it replays");

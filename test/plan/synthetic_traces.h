@@ -91,10 +91,15 @@ class RandomTrace {
 
 inline trace::Trace random_trace(unsigned seed) { return RandomTrace(seed).make(); }
 
-/// Three of four ops may run again.
+/// Three of four ops may run again, and of those that write one storage without reading it half fill it.
 inline trace::Trace with_pure_ops(trace::Trace trace, unsigned seed) {
   std::mt19937 random(seed);
-  for (trace::Op& op : trace.ops) op.purity = random() % 4 == 0 ? trace::Purity::kNever : trace::Purity::kPure;
+  for (trace::Op& op : trace.ops) {
+    const bool may_fill = op.writes.size() == 1 && std::ranges::find(op.reads, op.writes.front()) == op.reads.end();
+    op.purity = random() % 4 == 0               ? trace::Purity::kNever
+                : may_fill && random() % 2 == 0 ? trace::Purity::kFills
+                                                : trace::Purity::kPure;
+  }
   return trace;
 }
 

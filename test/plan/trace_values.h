@@ -9,8 +9,8 @@
 
 namespace tensorpager::plan {
 
-/// What each op of a trace computes, as a hash of its number in the program and of what it reads. `op_of` gives that
-/// number. Returns, of each op that the program runs itself, what it had written and read.
+/// What each op of a trace computes, as a hash of its number in the program and of what it reads, which is what it
+/// writes, too, unless it fills that. Returns, of each op that the program runs itself, what it had written and read.
 using Values = std::map<std::uint32_t, std::size_t>;
 inline Values values(const trace::Trace& trace, const std::vector<Rewriting::Entry>& entries,
                      std::span<const trace::StorageId> storages) {
@@ -21,8 +21,9 @@ inline Values values(const trace::Trace& trace, const std::vector<Rewriting::Ent
     const trace::Op& op = trace.ops[i];
     std::size_t in = entries[i].op;
     const auto mix = [&](std::size_t value) { in = in * 0x9E3779B97F4A7C15ULL + (value ^ (value >> 29)); };
-    for (const auto* list : {&op.reads, &op.writes}) {
-      for (const trace::StorageId id : *list) mix(held[trace::index(id)]);
+    for (const trace::StorageId id : op.reads) mix(held[trace::index(id)]);
+    if (op.purity != trace::Purity::kFills) {
+      for (const trace::StorageId id : op.writes) mix(held[trace::index(id)]);
     }
     for (const auto* list : {&op.writes, &op.births}) {
       for (const trace::StorageId id : *list)

@@ -125,6 +125,23 @@ TEST(Recomputation, DropsNothingWhoseArgumentsAreWrittenOrWhoseOpsAreNotPure) {
   EXPECT_TRUE(of(unknown).droppable().empty());
 }
 
+TEST(Recomputation, RebuildsFromTheLastOpThatFills) {
+  trace::Trace trace = chain(2);
+  trace.ops[0].purity = Purity::kNever;
+  trace.ops.insert(trace.ops.begin() + 1,
+                   {.name = "draw", .reads = {storage(0)}, .writes = {storage(1)}, .purity = Purity::kFills});
+  trace.ops.insert(trace.ops.begin() + 2, {.name = "scale", .writes = {storage(1)}, .purity = Purity::kPure});
+  trace::check(trace);
+  const Recomputation recomputation = of(trace);
+  const auto gap = std::ranges::find(recomputation.droppable(), storage(1), &Droppable::storage);
+  ASSERT_NE(gap, recomputation.droppable().end());
+  std::vector<bool> dropped(recomputation.droppable().size());
+  dropped[static_cast<std::size_t>(gap - recomputation.droppable().begin())] = true;
+  EXPECT_EQ(recomputation.replays(dropped, 100, Arguments::kFreed),
+            (std::vector<Replay>{{.op = 1, .before = gap->to, .keeps = {storage(1)}},
+                                 {.op = 2, .before = gap->to, .keeps = {}}}));
+}
+
 TEST(Recomputation, DropsNothingThatTakesMoreThanAFewReplaysHoweverLongTheWindowIs) {
   trace::Trace trace = chain(200'000);
   for (std::size_t i = 1; i + 1 < 200'000; ++i) trace.ops[i + 1].deaths = {storage(i)};

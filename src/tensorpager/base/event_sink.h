@@ -23,6 +23,7 @@ enum class Purity : std::uint8_t {
   kNever,    // or nobody knows
   kPure,     // it does; what it writes are storages that were made in the window
   kScratch,  // it does, on clones of the storages that it writes: batch norm and its running statistics
+  kFills,    // it does, and gives each byte of the storage that it writes a value without reading it: a draw, a copy
 };
 
 /// The maker of blocks that are born outside any op.

@@ -123,10 +123,18 @@ class Rewriter {
     const Op& was = trace_.ops[replay.op];
     if (was.purity == Purity::kNever) return "op " + std::to_string(replay.op) + " (" + was.name + ") is not pure";
     for (const StorageId id : replay.keeps) {
-      if (!has(was.births, id)) return "it keeps " + name(id) + ", which it does not make";
+      if (!is_made_anew(was, id)) return "it keeps " + name(id) + ", which it does not make";
       if (is_entry(id)) return "it keeps " + name(id) + ", which lives over the window's end";
     }
     Op made = without_storages(was);
+    const auto make_anew = [&](StorageId id) {
+      if (!has(replay.keeps, id)) {
+        made.temporary += base::round_up(trace_.storages[index(id)].bytes, trace_.granule);
+        return;
+      }
+      made.births.push_back(add_storage(id));
+      copies_[index(id)].push_back({made.births.back(), versions_.before(replay.op, id) + 1});
+    };
     for (const StorageId id : was.reads) {
       const bool cloned = is_cloned(trace_, was, id);
       Copy* copy = find(id, cloned ? version_[index(id)] : versions_.before(replay.op, id));
@@ -139,19 +147,16 @@ class Rewriter {
         made.temporary += base::round_up(trace_.storages[index(id)].bytes, trace_.granule);
         continue;
       }
+      if (was.purity == Purity::kFills) {
+        make_anew(id);
+        continue;
+      }
       Copy* copy = find(id, versions_.before(replay.op, id));
       if (copy == nullptr) return name(id) + ", which it writes, is not there as it was";
       ++copy->version;
       made.writes.push_back(use(*copy));
     }
-    for (const StorageId id : was.births) {
-      if (!has(replay.keeps, id)) {
-        made.temporary += base::round_up(trace_.storages[index(id)].bytes, trace_.granule);
-        continue;
-      }
-      made.births.push_back(add_storage(id));
-      copies_[index(id)].push_back({made.births.back(), versions_.before(replay.op, id) + 1});
-    }
+    for (const StorageId id : was.births) make_anew(id);
     made_.trace.ops.push_back(std::move(made));
     made_.entries.push_back({replay.op, true});
     return {};
@@ -169,6 +174,10 @@ class Rewriter {
 
 bool is_cloned(const trace::Trace& trace, const trace::Op& op, StorageId id) {
   return op.purity == Purity::kScratch && trace.storages[index(id)].entry && has(op.writes, id);
+}
+
+bool is_made_anew(const trace::Op& op, StorageId id) {
+  return has(op.births, id) || (op.purity == Purity::kFills && has(op.writes, id));
 }
 
 base::Result<Rewriting, IllegalReplay> rewrite(const trace::Trace& trace, std::span<const Replay> replays) {

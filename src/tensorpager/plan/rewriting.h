@@ -42,12 +42,15 @@ struct IllegalReplay {
 /// over the window's end.
 bool is_cloned(const trace::Trace& trace, const trace::Op& op, trace::StorageId id);
 
+/// Whether a replay of the op makes this storage from nothing: it creates it, or fills it.
+bool is_made_anew(const trace::Op& op, trace::StorageId id);
+
 /// Rewrites a trace. The first copy of a storage keeps its number, the others come after all storages. Returns the
 /// first replay that is not possible:
 /// - its op is not before the one that it is to run before, or the replays are out of order;
 /// - its op is not pure, or writes a storage that lives over the window's end;
 /// - an argument is not there as it was: dead and not rebuilt, or written since;
-/// - it is to keep a storage that it does not make, or that it made from one that is not the newest.
+/// - it is to keep a storage that it neither creates nor fills.
 base::Result<Rewriting, IllegalReplay> rewrite(const trace::Trace& trace, std::span<const Replay> replays);
 
 /// The trace that the plan's rows are of. Throws InvalidArgument with the first replay that is not possible.

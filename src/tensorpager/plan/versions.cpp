@@ -18,10 +18,14 @@ Versions::Versions(const trace::Trace& trace)
   }
   for (std::size_t i = 1; i < begins_.size(); ++i) begins_[i] += begins_[i - 1];
   writers_.resize(begins_.back());
+  is_first_.resize(begins_.back());
   std::vector<std::size_t> next(begins_);
   for (std::uint32_t op = 0; op < ops_; ++op) {
     for (const auto* list : {&trace.ops[op].writes, &trace.ops[op].births}) {
-      for (const StorageId id : *list) writers_[next[index(id)]++] = op;
+      for (const StorageId id : *list) {
+        is_first_[next[index(id)]] = list == &trace.ops[op].births || trace.ops[op].purity == trace::Purity::kFills;
+        writers_[next[index(id)]++] = op;
+      }
     }
     for (const StorageId id : trace.ops[op].deaths) deaths_[index(id)] = op;
   }
@@ -29,6 +33,14 @@ Versions::Versions(const trace::Trace& trace)
 
 std::span<const std::uint32_t> Versions::writers(StorageId id) const {
   return {writers_.data() + begins_[index(id)], begins_[index(id) + 1] - begins_[index(id)]};
+}
+
+std::span<const std::uint32_t> Versions::makers(StorageId id, std::uint32_t version) const {
+  const auto its = writers(id).first(version);
+  std::size_t first = its.size();
+  while (first > 0 && !is_first_[begins_[index(id)] + --first]) {
+  }
+  return its.subspan(first);
 }
 
 std::uint32_t Versions::before(std::uint32_t op, StorageId id) const {

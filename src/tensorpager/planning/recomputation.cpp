@@ -9,6 +9,7 @@ namespace tensorpager::planning {
 namespace {
 
 using plan::is_cloned;
+using plan::is_made_anew;
 using trace::index;
 using trace::Op;
 using trace::Purity;
@@ -73,8 +74,9 @@ class Recomputation::Builder {
     if (gap) missing_[*gap] = false;
     ++depth_;
     is_too_deep_ |= depth_ > kDeepest;
-    std::uint32_t reached = 0;
-    for (const std::uint32_t writer : of_.versions_.writers(id).first(version)) {
+    const std::span<const std::uint32_t> makers = of_.versions_.makers(id, version);
+    auto reached = version - static_cast<std::uint32_t>(makers.size());
+    for (const std::uint32_t writer : makers) {
       const Op& op = of_.trace_.ops[writer];
       for (const StorageId read : op.reads) {
         if (read != id && !is_cloned(of_.trace_, op, read)) build(read, of_.versions_.before(writer, read), before);
@@ -89,8 +91,8 @@ class Recomputation::Builder {
   bool is_too_much() const { return replays_.size() > most_ || is_too_deep_; }
 
   void run_again(std::uint32_t op, StorageId id, std::uint32_t before) {
-    const bool is_born = has(of_.trace_.ops[op].births, id);
-    if (is_born) {
+    const bool is_new = is_made_anew(of_.trace_.ops[op], id);
+    if (is_new) {
       // Another of its results may have been asked for already.
       for (auto replay = replays_.rbegin(); replay != replays_.rend() && replay->before == before; ++replay) {
         if (replay->op != op || replay->keeps.empty()) continue;
@@ -101,7 +103,7 @@ class Recomputation::Builder {
       }
     }
     replays_.push_back({.op = op, .before = before, .keeps = {}});
-    if (is_born) replays_.back().keeps.push_back(id);
+    if (is_new) replays_.back().keeps.push_back(id);
   }
 
   const Recomputation& of_;
@@ -185,7 +187,7 @@ std::uint32_t Recomputation::rebuildable_until(StorageId id, std::uint32_t versi
   for (const StorageId written : op.writes) {
     if (written != id && !is_cloned(trace_, op, written)) return 0;
   }
-  if (version > 1) until = rebuildable_until_[node(id, version - 1)];
+  if (!is_made_anew(op, id)) until = rebuildable_until_[node(id, version - 1)];
   for (const StorageId read : op.reads) {
     if (read == id || is_cloned(trace_, op, read)) continue;
     until = std::min(until, available_until(read, versions_.before(writer, read)));

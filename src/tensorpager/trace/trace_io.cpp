@@ -25,6 +25,9 @@ constexpr std::array kPrecisions = {
     std::pair{Precision::kFloat32, "float32"}, std::pair{Precision::kBfloat16, "bfloat16"},
     std::pair{Precision::kFloat16, "float16"}, std::pair{Precision::kFloat64, "float64"}};
 
+constexpr std::array kPurities = {std::pair{Purity::kPure, "pure"}, std::pair{Purity::kScratch, "scratch"},
+                                  std::pair{Purity::kFills, "fills"}};
+
 class TraceReader {
  public:
   TraceReader(std::istream& in, const std::string& path) : records_(in, path, kKind, kVersion) {}
@@ -107,10 +110,10 @@ class TraceReader {
     if (!checker_) checker_.emplace(trace_.storages);
     Op op;
     // Flags are read first: the remaining word is the name.
-    if (records_.flag("pure")) op.purity = Purity::kPure;
-    if (records_.flag("scratch")) {
-      if (op.purity == Purity::kPure) records_.fail("scratch", "the op is pure already: one of the two");
-      op.purity = Purity::kScratch;
+    for (const auto& [purity, name] : kPurities) {
+      if (!records_.flag(name)) continue;
+      if (op.purity != Purity::kNever) records_.fail(name, "the op has another of pure, scratch and fills already");
+      op.purity = purity;
     }
     op.random = records_.flag("random");
     op.list = records_.flag("list");
@@ -191,8 +194,9 @@ std::string write_trace(const Trace& trace) {
     write_number(text, " flops=", op.flops);
     write_number(text, " moved=", op.moved.count());
     if (op.precision != Precision::kFloat32) text += std::string(" precision=") + name_of(op.precision);
-    if (op.purity == Purity::kPure) text += " pure";
-    if (op.purity == Purity::kScratch) text += " scratch";
+    for (const auto& [purity, name] : kPurities) {
+      if (op.purity == purity) text += std::string(" ") + name;
+    }
     if (op.random) text += " random";
     if (op.list) text += " list";
     if (op.backward) text += " backward";
