@@ -70,13 +70,23 @@ at::Tensor CapturedTensor::over(const c10::Storage& memory) const {
   return tensor;
 }
 
-std::optional<CapturedOp> CapturedOp::capture(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments,
-                                              std::vector<c10::Storage>& memory) {
+std::optional<CapturedOp> CapturedOp::capture(const c10::OperatorHandle& op, const OpRule& rule,
+                                              c10::ArrayRef<c10::IValue> arguments, std::vector<c10::Storage>& memory) {
   std::optional<CapturedOp> captured(CapturedOp{op});
   captured->arguments_.reserve(arguments.size());
-  for (const c10::IValue& value : arguments)
-    if (!captured->add(value, memory)) return std::nullopt;
+  for (std::size_t i = 0; i < arguments.size(); ++i)
+    if (!(i == rule.generator ? captured->add_generator(arguments[i]) : captured->add(arguments[i], memory)))
+      return std::nullopt;
   return captured;
+}
+
+/// No generator means the default one.
+bool CapturedOp::add_generator(const c10::IValue& value) {
+  const at::Generator& generator = value.isNone() ? at::detail::getDefaultCPUGenerator() : value.toGenerator();
+  if (generator.device() != at::kCPU) return false;
+  arguments_.emplace_back().kind = Kind::kGenerator;
+  generator_ = std::make_shared<const GeneratorState>(generator);
+  return true;
 }
 
 bool CapturedOp::add(const c10::IValue& value, std::vector<c10::Storage>& memory) {
@@ -124,6 +134,8 @@ c10::IValue CapturedOp::made(const Argument& argument, c10::ArrayRef<c10::Storag
   switch (argument.kind) {
     case Kind::kPlain:
       break;
+    case Kind::kGenerator:
+      return generator_->generator();
     case Kind::kTensor:
       return tensor(argument.first, memory);
     case Kind::kTensors: {

@@ -11,10 +11,13 @@
 #include <c10/core/Storage.h>
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
 #include "tensorpager/replay/ambient.h"
+#include "tensorpager/replay/generator_state.h"
+#include "tensorpager/replay/op_rules.h"
 
 namespace tensorpager::replay {
 
@@ -40,10 +43,10 @@ struct CapturedTensor {
 
 class CapturedOp {
  public:
-  /// `memory` gets the storage of each number. Returns nullopt if an argument is opaque: a tensor that is not plain, a
-  /// generator, an object, another device.
-  static std::optional<CapturedOp> capture(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments,
-                                           std::vector<c10::Storage>& memory);
+  /// `memory` gets the storage of each number. Returns nullopt if an argument is opaque: a tensor that is not plain, an
+  /// object, another device. Of the generator that the op draws from the state is kept.
+  static std::optional<CapturedOp> capture(const c10::OperatorHandle& op, const OpRule& rule,
+                                           c10::ArrayRef<c10::IValue> arguments, std::vector<c10::Storage>& memory);
 
   /// Numbers of the storages that the tensors of an argument lie in.
   template <typename Visit>
@@ -60,7 +63,7 @@ class CapturedOp {
   torch::jit::Stack replay(c10::ArrayRef<c10::Storage> memory) const;
 
  private:
-  enum class Kind : std::uint8_t { kPlain, kTensor, kTensors, kOptionalTensors };
+  enum class Kind : std::uint8_t { kPlain, kTensor, kTensors, kOptionalTensors, kGenerator };
   struct Argument {
     Kind kind = Kind::kPlain;
     std::uint32_t first = 0, count = 0;  // of tensors_
@@ -69,6 +72,7 @@ class CapturedOp {
 
   explicit CapturedOp(const c10::OperatorHandle& op) : op_(op) {}
   bool add(const c10::IValue& value, std::vector<c10::Storage>& memory);
+  bool add_generator(const c10::IValue& value);
   bool add_tensor(const at::Tensor& tensor, std::vector<c10::Storage>& memory);
   c10::IValue made(const Argument& argument, c10::ArrayRef<c10::Storage> memory) const;
   at::Tensor tensor(std::uint32_t index, c10::ArrayRef<c10::Storage> memory) const;
@@ -77,6 +81,7 @@ class CapturedOp {
   Ambient ambient_ = Ambient::now();
   std::vector<Argument> arguments_;
   std::vector<CapturedTensor> tensors_;
+  std::shared_ptr<const GeneratorState> generator_;  // of kGenerator; 2.5 KB
 };
 
 }  // namespace tensorpager::replay

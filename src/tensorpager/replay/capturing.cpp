@@ -14,6 +14,7 @@
 #include "tensorpager/base/config.h"
 #include "tensorpager/intercept/frame.h"
 #include "tensorpager/pager/pin_set.h"
+#include "tensorpager/replay/drawing.h"
 #include "tensorpager/replay/in_leaf.h"
 #include "tensorpager/replay/leaf.h"
 #include "tensorpager/replay/op_rules.h"
@@ -86,6 +87,8 @@ bool describe(const c10::Storage& storage, Call::Input& input, std::uint32_t& de
   }
   std::tie(input.contents, input.made_by) = g_replayer->recipes().contents_of(*block);
   input.storage = storage.getWeakStorageImpl();
+  input.bytes = storage.nbytes();
+  if (!input.needs_contents()) input.made_by = {};
   if (input.made_by) depth = std::max(depth, input.made_by.call->depth + 1);
   return true;
 }
@@ -93,14 +96,14 @@ bool describe(const c10::Storage& storage, Call::Input& input, std::uint32_t& de
 /// Before the call runs. Returns null if it cannot be made again.
 std::shared_ptr<Call> capture(const c10::OperatorHandle& op, const OpRule& rule, c10::ArrayRef<c10::IValue> arguments) {
   std::vector<c10::Storage> memory;
-  auto captured = CapturedOp::capture(op, arguments, memory);
+  auto captured = CapturedOp::capture(op, rule, arguments, memory);
   // What is made of nothing is often filled by code outside of ops, unannounced.
   if (!captured || memory.empty()) return nullptr;
   auto call = std::make_shared<Call>(std::move(*captured));
   call->rule = &rule;
   call->row = pager::t_state.replayed_later;
   call->inputs.resize(memory.size());
-  const std::vector<Use> uses = uses_of(rule, call->op, memory.size());
+  const std::vector<Use> uses = uses_of(rule, rule.fills_in(arguments), call->op, memory.size());
   for (std::size_t i = 0; i < memory.size(); ++i) {
     call->inputs[i].use = uses[i];
     if (!describe(memory[i], call->inputs[i], call->depth)) return nullptr;
@@ -114,9 +117,11 @@ void add_outputs(Call& call, c10::ArrayRef<c10::IValue> results) {
   const auto add = [&](const Contents& contents, WeakStorage storage, std::uint32_t result, std::uint32_t input) {
     call.outputs.push_back({.contents = contents, .storage = std::move(storage), .result = result, .input = input});
   };
-  for (std::uint32_t i = 0; i < call.inputs.size(); ++i)
-    if (call.inputs[i].use == Use::kWritten && !call.inputs[i].copy)
-      add(recipes.contents_of(call.inputs[i].contents.block), call.inputs[i].storage, Call::Output::kWritten, i);
+  for (std::uint32_t i = 0; i < call.inputs.size(); ++i) {
+    const Call::Input& input = call.inputs[i];
+    if ((input.use == Use::kWritten || input.use == Use::kFilled) && !input.copy)
+      add(recipes.contents_of(input.contents.block), input.storage, Call::Output::kWritten, i);
+  }
   const auto is_known = [&](std::uint64_t block) {
     return std::ranges::any_of(call.inputs, [&](const auto& input) { return input.contents.block == block; }) ||
            std::ranges::any_of(call.outputs, [&](const auto& output) { return output.contents.block == block; });
@@ -136,10 +141,11 @@ void add_outputs(Call& call, c10::ArrayRef<c10::IValue> results) {
 
 /// Runs the kernel of a call, and captures it if that is wanted. `after`: the keys that are left.
 void run_captured(const c10::OperatorHandle& op, c10::DispatchKeySet after, torch::jit::Stack* stack) {
+  const OpRule& rule = op_rule(op);
+  const Drawing drawing(rule.is_random);
   if (InLeaf::is_set()) return op.redispatchBoxed(after, stack);
   g_replayer->recipes().let_go();
   if (is_outermost()) t_is_left_out = false;
-  const OpRule& rule = op_rule(op);
   const bool is_a_leaf = is_leaf(rule, after);
   std::shared_ptr<Call> call;
   std::optional<Writing> writing;
@@ -156,6 +162,7 @@ void run_captured(const c10::OperatorHandle& op, c10::DispatchKeySet after, torc
     if (is_a_leaf) leaf.emplace();
     op.redispatchBoxed(after, stack);
   }
+  if (!drawing.is_alone()) call.reset();
   writing->end();
   const auto results = torch::jit::last(*stack, rule.returns);
   if (call) {
@@ -170,11 +177,11 @@ void run_captured(const c10::OperatorHandle& op, c10::DispatchKeySet after, torc
 }
 
 /// Calls that are not captured need only have their writes announced, but for ops whose schema does not say what they
-/// write, or whose kernels are not torch's.
+/// write, or whose kernels are not torch's, and for draws, which captured draws must know of.
 bool wants(const c10::OperatorHandle& op) {
   if (pager::t_state.replayed_later != 0) return true;
   const OpRule& rule = op_rule(op);
-  return !rule.is_torchs || !rule.scratch.empty();
+  return !rule.is_torchs || !rule.scratch.empty() || rule.is_random;
 }
 
 bool wants_most(const c10::OperatorHandle& op) {

@@ -1,29 +1,21 @@
 // Whether a replay drew from the CPU's default generator. It must not: the program's own draws would be others.
 #pragma once
 
-#include <ATen/CPUGeneratorImpl.h>
-
-#include <optional>
+#include "tensorpager/replay/generator_state.h"
 
 namespace tensorpager::replay {
 
 class DrawWatch {
  public:
-  DrawWatch();
-
   /// Whether the generator is another than at the beginning. If it is, puts it back.
-  bool undo_draws();
+  bool undo_draws() const {
+    if (before_ == GeneratorState::of_default()) return false;
+    before_.put_into(at::detail::getDefaultCPUGenerator());
+    return true;
+  }
 
  private:
-  struct State {
-    at::mt19937_data_pod engine;
-    std::optional<float> next_float;
-    std::optional<double> next_double;
-  };
-  static State now();
-  static bool is_same(const State& one, const State& other);
-
-  State before_;
+  const GeneratorState before_ = GeneratorState::of_default();
 };
 
 }  // namespace tensorpager::replay

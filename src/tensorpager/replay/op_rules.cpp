@@ -50,10 +50,12 @@ bool is_view(const c10::OperatorHandle& op) {
 
 bool changes_a_tensors_sizes(const c10::OperatorHandle& op) { return op.hasTag(at::Tag::inplace_view); }
 
+bool is_generator(const c10::Argument& argument) {
+  return argument.type()->str().find("Generator") != std::string::npos;
+}
+
 bool takes_a_generator(const c10::OperatorHandle& op) {
-  return std::ranges::any_of(op.schema().arguments(), [](const c10::Argument& argument) {
-    return argument.type()->str().find("Generator") != std::string::npos;
-  });
+  return std::ranges::any_of(op.schema().arguments(), is_generator);
 }
 
 bool is_tagged_random(const c10::OperatorHandle& op) { return op.hasTag(at::Tag::nondeterministic_seeded); }
@@ -158,14 +160,19 @@ constexpr BySchema kBySchema[] = {
     {&returns_no_tensor, Purity::kNever, "returns no tensor that could be rebuilt"},
     {&is_view, Purity::kNever, "makes a view, which has no bytes of its own"},
     {&changes_a_tensors_sizes, Purity::kNever, "changes what a tensor is, and writes nothing"},
-    {&takes_a_generator, Purity::kNever, "draws from a generator"},
-    {&is_tagged_random, Purity::kNever, "draws from a generator"},
+    {&takes_a_generator, Purity::kDraws, "draws from a generator, whose state is kept"},
+    {&is_tagged_random, Purity::kNever, "draws from a generator that nobody can hand it"},
     {&is_any, Purity::kPure, "torch's, and no line above knows otherwise"},
 };
 
 bool fits(std::string_view pattern, std::string_view name) {
   return pattern.ends_with('*') ? name.starts_with(pattern.substr(0, pattern.size() - 1)) : name == pattern;
 }
+
+/// In-place ops that write every element without reading one.
+constexpr std::string_view kFilling[] = {"aten::copy_",        "aten::fill_",      "aten::zero_",    "aten::bernoulli_",
+                                         "aten::normal_",      "aten::uniform_",   "aten::random_",  "aten::geometric_",
+                                         "aten::exponential_", "aten::log_normal_", "aten::cauchy_"};
 
 /// Arguments that an op of kScratch writes unannounced.
 bool is_scratch(const c10::Argument& argument) {
@@ -186,7 +193,9 @@ Judgement judge(const c10::OperatorHandle& op, DispatchKey device) {
   const auto* const named = std::ranges::find_if(kNamed, [&](const Named& one) { return fits(one.name, name); });
   if (named != std::end(kNamed)) return {named->purity, named->reason};
   const auto* const line = std::ranges::find_if(kBySchema, [&](const BySchema& one) { return one.fits(op); });
-  if (line->purity == Purity::kPure && !has_kernel(op, device))
+  if (line->purity == Purity::kDraws && device != DispatchKey::CPU)
+    return {Purity::kNever, "draws from a generator of the device"};
+  if (line->purity != Purity::kNever && !has_kernel(op, device))
     return {Purity::kNever, "made of other ops, which are replayed themselves"};
   return {line->purity, line->reason};
 }
@@ -208,8 +217,11 @@ std::unique_ptr<const OpRule> make_rule(const c10::OperatorHandle& op) {
     if (is_written(argument)) rule.written.push_back(i);
     if (rule.purity == Purity::kScratch && is_scratch(argument)) rule.scratch.push_back(i);
     if (argument.name() == "dropout_p") rule.dropout = i;
+    if (is_generator(argument)) rule.generator = i;
   }
   for (const c10::Argument& result : schema.returns()) rule.returns_alias.push_back(result.alias_info() != nullptr);
+  rule.is_random = rule.generator != OpRule::kNone || is_tagged_random(op);
+  rule.is_filling = std::ranges::find(kFilling, schema.name()) != std::end(kFilling);
   rule.is_torchs = !is_a_librarys(op);
   rule.has_kernel = has_kernel(op, DispatchKey::CPU);
   rule.has_autocast_kernel = op.hasKernelForDispatchKey(DispatchKey::AutocastCPU);
@@ -234,6 +246,21 @@ bool OpRule::allows(c10::ArrayRef<c10::IValue> call) const {
   return of_call(purity, call) != Purity::kNever;
 }
 
+bool OpRule::fills_in(c10::ArrayRef<c10::IValue> call) const {
+  if (!is_filling || call.empty() || !call[0].isTensor() || !call[0].toTensor().defined()) return false;
+  const auto storage_of = [](const at::Tensor& tensor) -> c10::StorageImpl* {
+    const c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
+    return impl->has_storage() ? impl->unsafe_storage().unsafeGetStorageImpl() : nullptr;
+  };
+  const at::Tensor& filled = call[0].toTensor();
+  const c10::StorageImpl* const storage = storage_of(filled);
+  if (storage == nullptr || filled.nbytes() != storage->nbytes() || !filled.is_non_overlapping_and_dense())
+    return false;
+  return std::ranges::none_of(call.slice(1), [&](const c10::IValue& value) {
+    return value.isTensor() && value.toTensor().defined() && storage_of(value.toTensor()) == storage;
+  });
+}
+
 Purity OpRule::of_call(Purity of, c10::ArrayRef<c10::IValue> call) const {
   if (of != Purity::kNoDraw) return of;
   const bool draws = dropout >= call.size() || !call[dropout].isDouble() || call[dropout].toDouble() != 0;
@@ -251,7 +278,8 @@ base::Purity purity_of(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue>
   if (on_cpu && rule.differed.load(std::memory_order_relaxed)) return base::Purity::kNever;
   switch (rule.of_call(on_cpu ? rule.purity : rule.on_cuda, call)) {
     case Purity::kPure:
-      return base::Purity::kPure;
+    case Purity::kDraws:
+      return rule.fills_in(call) ? base::Purity::kFills : base::Purity::kPure;
     case Purity::kScratch:
       return base::Purity::kScratch;
     case Purity::kNoDraw:

@@ -26,6 +26,7 @@ enum class Purity : std::uint8_t {
   kPure,     // a function of its arguments; writes what its schema says
   kScratch,  // pure, if arguments that it writes unannounced are copies
   kNoDraw,   // pure if its probability of dropout is 0
+  kDraws,    // pure, if the generator that it is given, or the default one, is in the state in which it was
 };
 
 struct OpRule {
@@ -39,9 +40,12 @@ struct OpRule {
   std::vector<std::uint32_t> written;  // arguments
   std::vector<std::uint32_t> scratch;  // arguments; of kScratch
   std::uint32_t dropout = kNone;       // argument; of kNoDraw
+  std::uint32_t generator = kNone;     // argument; of kDraws
   std::vector<bool> returns_alias;     // by result
   std::uint32_t arguments = 0;
   std::uint32_t returns = 0;
+  bool is_random = false;   // draws, or a kernel of it may
+  bool is_filling = false;  // writes all elements of its first argument and reads none
   bool is_torchs = false;   // not a library's
   bool has_kernel = false;  // for the CPU, or for all backends
   bool has_autocast_kernel = false;
@@ -54,6 +58,8 @@ struct OpRule {
 
   /// Whether this call can be replayed.
   bool allows(c10::ArrayRef<c10::IValue> call) const;
+  /// Whether this call gives every byte of the storage that it writes a value, and reads none of them.
+  bool fills_in(c10::ArrayRef<c10::IValue> call) const;
   /// What a purity comes to for this call: kNoDraw is kPure or kNever.
   Purity of_call(Purity of, c10::ArrayRef<c10::IValue> call) const;
 };

@@ -25,7 +25,7 @@ Rebuilding::Rebuilding(pager::Pager& pager, Recipes& recipes, const Product& pro
       continue;
     }
     const Call::Input& input = visit.step.call->inputs[visit.next_input++];
-    if (input.copy) continue;
+    if (!input.needs_contents()) continue;
     const Product maker =
         recipes_.storage_of(input) ? recipes_.product_of_dropped(input.contents.block) : input.made_by;
     if (!maker) continue;

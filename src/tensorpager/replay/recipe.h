@@ -46,10 +46,14 @@ struct Call {
     WeakStorage storage;
     c10::Storage copy;  // of one that is too small to be a block
     Product made_by;    // if it must be made again
+    std::size_t bytes = 0;
+
+    /// Whether what a block held is needed to make the call again.
+    bool needs_contents() const { return !copy && use != Use::kFilled; }
   };
   /// One storage that the call made, or wrote.
   struct Output {
-    static constexpr std::uint32_t kWritten = ~std::uint32_t{0};
+    static constexpr std::uint32_t kWritten = ~std::uint32_t{0};  // or filled
 
     Contents contents;
     WeakStorage storage;

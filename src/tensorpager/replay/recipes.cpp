@@ -128,7 +128,7 @@ bool Recipes::hold(pager::Block& block) {
 bool Recipes::collect(const Call& call, Dropped& dropped, std::unordered_map<const Call*, bool>& seen) {
   if (const auto before = seen.find(&call); before != seen.end()) return before->second;
   const auto finds = [&](const Call::Input& input) {
-    if (input.copy || (input.made_by && collect(*input.made_by.call, dropped, seen))) return true;
+    if (!input.needs_contents() || (input.made_by && collect(*input.made_by.call, dropped, seen))) return true;
     c10::Storage storage = is_settled(input.contents) ? living(input.contents, input.storage) : c10::Storage();
     if (!storage) return false;
     dropped.needs.push_back(std::move(storage));

@@ -50,12 +50,13 @@ void take_over(pager::Pager& pager, Recipes& recipes, pager::Block& block, c10::
 
 bool can_rerun(Recipes& recipes, const Call& call, const Made& made) {
   return call.op.can_be_replayed() && std::ranges::all_of(call.inputs, [&](const Call::Input& input) {
-           return static_cast<bool>(find(recipes, input, made).storage);
+           return input.use == Use::kFilled || find(recipes, input, made).storage;
          });
 }
 
 void see_inputs(Recipes& recipes, const Call& call, const Made& made, pager::PinSet& pins) {
   for (const Call::Input& input : call.inputs) {
+    if (!input.needs_contents()) continue;
     const c10::Storage storage = find(recipes, input, made).storage;
     pager::Block* const block = storage ? block_of(storage) : nullptr;
     if (block != nullptr) pins.see(*block, pager::Access::kRead);
@@ -68,19 +69,26 @@ std::vector<Made::One> rerun(pager::Pager& pager, Recipes& recipes, const Call& 
   std::vector<c10::Storage> memory;
   std::vector<bool> is_copied;
   for (const Call::Input& input : call.inputs) {
+    is_copied.push_back(false);
+    if (input.use == Use::kFilled && !input.copy) {
+      memory.emplace_back();
+      continue;
+    }
     Found found = find(recipes, input, made);
     TORCH_CHECK(found.storage, "Tensorpager: a dropped storage cannot be rebuilt, as what it was made from is gone");
     const bool is_overwritten = input.use != Use::kRead && found.is_made && may_overwrite(input.contents);
     intercept::g_target.finder().in_storage(*found.storage.unsafeGetStorageImpl(), [&](pager::Block& block) {
       pins.see(block, is_overwritten ? pager::Access::kWrite : pager::Access::kRead);
     });
-    is_copied.push_back(input.use != Use::kRead && !is_overwritten);
+    is_copied.back() = input.use != Use::kRead && !is_overwritten;
     if (is_overwritten) made.remove([&](const Made::One& one) { return one.contents == input.contents; });
     memory.push_back(std::move(found.storage));
   }
   pins.admit();
-  for (std::size_t i = 0; i < memory.size(); ++i)
+  for (std::size_t i = 0; i < memory.size(); ++i) {
     if (is_copied[i]) memory[i] = copy_of(memory[i]);
+    if (!memory[i]) memory[i] = new_storage(call.inputs[i].bytes);
+  }
   std::vector<Made::One> outputs;
   {
     const InLeaf leaf;

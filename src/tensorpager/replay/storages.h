@@ -24,13 +24,18 @@ inline std::span<const std::byte> bytes_of(const c10::Storage& storage) {
   return {static_cast<const std::byte*>(data), data == nullptr ? 0 : storage.nbytes()};
 }
 
-/// In memory of torch's allocator.
+/// In memory of torch's allocator, which holds anything.
+inline c10::Storage new_storage(std::size_t bytes) {
+  c10::Allocator* const allocator = c10::GetCPUAllocator();
+  return {c10::Storage::use_byte_size_t(), bytes, allocator->allocate(bytes), allocator, /*resizable=*/true};
+}
+
 inline c10::Storage copy_of(const c10::Storage& storage) {
   const auto bytes = bytes_of(storage);
-  c10::Allocator* const allocator = c10::GetCPUAllocator();
-  c10::DataPtr data = allocator->allocate(bytes.size());
-  if (!bytes.empty()) std::memcpy(data.get(), bytes.data(), bytes.size());
-  return {c10::Storage::use_byte_size_t(), bytes.size(), std::move(data), allocator, /*resizable=*/true};
+  c10::Storage copy = new_storage(bytes.size());
+  if (!bytes.empty())
+    std::memcpy(copy.unsafeGetStorageImpl()->_mutable_data_ptr_no_checks().get(), bytes.data(), bytes.size());
+  return copy;
 }
 
 }  // namespace tensorpager::replay

@@ -21,6 +21,11 @@ c10::Storage scratch_copy_of(const c10::Storage& storage) {
   return copy_of(storage);
 }
 
+c10::Storage new_scratch(std::size_t bytes, std::byte fill) {
+  const ScratchScope scratch(fill);
+  return new_storage(bytes);
+}
+
 /// `24 of 4096 bytes, from byte 128 on`; nullopt if all that was written is the same.
 Reason compare(const c10::Storage& living, const c10::Storage& first, const c10::Storage& second) {
   std::ostringstream text;
@@ -66,14 +71,18 @@ bool is_same_value(const c10::IValue& one, const c10::IValue& other) {
 Verification::Verification(const c10::OperatorHandle& op, const OpRule& rule, c10::ArrayRef<c10::IValue> arguments)
     : rule_(rule) {
   std::vector<c10::Storage> living;
-  captured_ = CapturedOp::capture(op, arguments, living);
+  captured_ = CapturedOp::capture(op, rule, arguments, living);
   if (!captured_) return;
   memory_.resize(living.size());
-  const std::vector<Use> uses = uses_of(rule, *captured_, living.size());
+  const std::vector<Use> uses = uses_of(rule, rule.fills_in(arguments), *captured_, living.size());
   for (std::size_t i = 0; i < living.size(); ++i) {
     Memory& memory = memory_[i];
     memory.use = uses[i];
     memory.living = std::move(living[i]);
+    if (memory.use == Use::kFilled) {
+      memory.copies = {new_scratch(memory.living.nbytes(), kFirstFill), new_scratch(memory.living.nbytes(), kSecondFill)};
+      continue;
+    }
     memory.copies[0] = scratch_copy_of(memory.living);
     memory.copies[1] = memory.use == Use::kRead ? memory.copies[0] : scratch_copy_of(memory.living);
   }
@@ -163,6 +172,12 @@ Reason Verification::compare_tensors(bool may_be_alias, const at::Tensor& result
 
 Reason Verification::compare_written() const {
   for (const Memory& memory : memory_) {
+    if (memory.use == Use::kFilled) {
+      const auto is_same = [&](const c10::Storage& copy) {
+        return std::ranges::equal(bytes_of(memory.living), bytes_of(copy));
+      };
+      if (!std::ranges::all_of(memory.copies, is_same)) return "an argument that it fills differs";
+    }
     if (memory.use != Use::kWritten) continue;
     if (auto reason = compare(memory.living, memory.copies[0], memory.copies[1]))
       return "an argument that it writes " + *reason;

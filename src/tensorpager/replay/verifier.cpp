@@ -37,6 +37,8 @@ const char* text_of(Purity purity) {
       return "scratch";
     case Purity::kNoDraw:
       return "no-draw";
+    case Purity::kDraws:
+      return "draws";
     case Purity::kNever:
       break;
   }
