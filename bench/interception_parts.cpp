@@ -49,12 +49,22 @@ void visit(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::
 
 std::unique_ptr<torch::Library> all, aten;
 
+/// Each op is the next row of a window of so many.
+void run_as_next_row(const c10::OperatorHandle& op, c10::DispatchKeySet after, torch::jit::Stack* stack) {
+  constexpr std::uint64_t kRows = 1000;
+  pager::t_state.replayed_later = 1 + ++pager::t_state.followed_ops % kRows;
+  replay::capturing_runner(replay::Captures::kPlanned).run(op, after, stack);
+}
+
 void see_calls(const std::string& level) {
   pager::t_state.replayed_later = level == "captured" ? 1 : 0;
   const bool watches = level == "captured" || level == "watched";
   the_pager.set_rebuilder(watches ? &replayer : nullptr);
   if (watches) replay::start_capturing(replayer, replay::Captures::kPlanned);
-  intercept::see_calls(watches ? replay::capturing_runner(replay::Captures::kPlanned) : intercept::KernelRunner());
+  intercept::KernelRunner runner;
+  if (watches) runner = replay::capturing_runner(replay::Captures::kPlanned);
+  if (level == "captured") runner.run = &run_as_next_row;
+  intercept::see_calls(runner);
 }
 
 /// none: the key is off; key: on, and everything falls through; boxing: every call is boxed and sent on; visit: the
