@@ -61,9 +61,7 @@ def run_case(program, options, plain, folder):
         pytest.param("ranks", [*FUZZ, "1"], marks=pytest.mark.slow),
         pytest.param("every_collective", BUDGET, marks=pytest.mark.slow),
         ("every_collective", [*FUZZ, "1"]),
-        pytest.param(
-            "every_parallel", BUDGET, marks=[pytest.mark.stable("buckets split the arena"), pytest.mark.slow]
-        ),
+        pytest.param("every_parallel", BUDGET, marks=[pytest.mark.stable("buckets split the arena"), pytest.mark.slow]),
     ],
 )
 def test_two_ranks_in_a_part_of_their_need_see_the_same_bits(program, options, plain, tmp_path):

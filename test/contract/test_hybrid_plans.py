@@ -121,7 +121,7 @@ def test_what_a_replay_does_not_give_again_is_found_before_it_is_dropped(tmp_pat
     program.write_text(POKES)
     plain = run_command("run", "--budget", "unlimited", "--quiet", "--", sys.executable, program)
     assert plain.returncode == 0, plain.stderr
-    options = ["--budget", "9MiB", "--link", "0.1GB/s", "--spill", "ram", "--recompute", "--plan-sync", "--quiet"]
+    options = ["--budget", "9MiB", "--link", "0.05GB/s", "--spill", "ram", "--recompute", "--plan-sync", "--quiet"]
     done = run_command("run", *options, "--stats", file, "--", sys.executable, program, seconds=300)
     assert (done.returncode, done.stdout) == (0, plain.stdout), done.stderr
     stats = json.loads(file.read_text())
