@@ -1,10 +1,13 @@
 // How long planning takes, in seconds of CPU, at half and a quarter of need: synthetic training steps of 1,000 to
 // 1,000,000 ops, or a trace that is repeated until it has as many.
 //
-//   build/dev/bench/bench_plan [LARGEST [TRACE]]
+//   build/dev/bench/bench_plan [LARGEST [TRACE [PLANNER]]]
+//
+// TRACE `-`: synthetic ones, whose forward ops may run again.
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
+#include <string_view>
 
 #include "../test/plan/synthetic_traces.h"
 #include "tensorpager/plan/timing.h"
@@ -40,21 +43,31 @@ trace::Trace repeated(const trace::Trace& step, std::size_t ops) {
   return whole;
 }
 
+trace::Trace synthetic(std::size_t ops) {
+  trace::Trace made = plan::layered_trace(ops);
+  for (trace::Op& op : made.ops) {
+    if (op.name == "linear" || op.name == "relu") op.purity = trace::Purity::kPure;
+  }
+  return made;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   const std::size_t largest = argc > 1 ? std::strtoul(argv[1], nullptr, 10) : 1'000'000;
+  const bool is_synthetic = argc <= 2 || std::string_view(argv[2]) == "-";
   trace::Trace step;
-  if (argc > 2) step = trace::read_trace_file(argv[2]);
+  if (!is_synthetic) step = trace::read_trace_file(argv[2]);
+  const auto planner = argc > 3 ? planning::make_planner(argv[3]) : planning::make_pages_planner();
   const machine::Machine machine = machine::named_machine("m40-12g");
   std::printf("%10s %8s %10s %10s %10s\n", "ops", "budget", "seconds", "overhead", "rows");
   for (std::size_t ops = 1000; ops <= largest; ops *= 10) {
-    const trace::Trace trace = argc > 2 ? repeated(step, ops) : plan::layered_trace(ops);
+    const trace::Trace trace = is_synthetic ? synthetic(ops) : repeated(step, ops);
     const plan::Liveness liveness(trace);
     for (const unsigned percent : {50u, 25u}) {
       const base::Bytes budget(liveness.need().count() / 100 * percent);
       const std::clock_t begin = std::clock();
-      const auto result = planning::make_pages_planner()->plan({.trace = trace, .machine = machine, .budget = budget});
+      const auto result = planner->plan({.trace = trace, .machine = machine, .budget = budget});
       const double seconds = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
       if (!result) {
         std::printf("%10zu %7u%% %10.3f %10s\n", trace.ops.size(), percent, seconds, "no plan");
