@@ -9,14 +9,16 @@ has.
 Independent of the planners and of their own bound. Variables: the start of each op, and for each stretch between two uses
 of a storage the share that is below and the share that is dropped. Bytes are charged until their page-out is done, and
 from their page-in's begin; transfers have no latency. What is dropped is charged again only when it is needed, and what
-rebuilding it takes is the ops that had written it: their arguments cost nothing, and an op that writes several storages
-is divided among them. Op order is fixed, and nothing needs an offset.
+rebuilding it takes is the ops that had written it, and those that had written arguments that are dead by then: one replay
+may serve all that need it, of whom those count that it had written, or else those nearest to it. Op order is fixed, and nothing needs an offset. Windows follow each other, and each does as the one
+before: what is below when one begins has left in the one before, or leaves in its beginning.
 """
 
 import argparse
 import json
 import subprocess
 import sys
+from collections import deque
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -67,7 +69,10 @@ class Stretch:
     after: int  # idle from the op after this one
     before: int  # idle until the op before this one
     returns: int  # op that needs it; the number of ops: not in this window
-    rebuilding: float | None = None  # seconds; None: it cannot be rebuilt
+    written_before: int  # op of the window before, if it was not written in this one yet; -1: never
+    returns_later: int  # op of the next window that needs it, if none of this one does
+    rebuilding: float | None = None  # seconds of the ops that had written it; None: it cannot be rebuilt
+    with_arguments: float = 0.0  # and its share of those that rebuild dead arguments
 
 
 def parse(text: str, machine: Machine) -> tuple[int, list[dict], list[dict]]:
@@ -94,6 +99,9 @@ def parse(text: str, machine: Machine) -> tuple[int, list[dict], list[dict]]:
 def stretches(number: int, size: int, entry: bool, ops: list[dict]) -> list[Stretch]:
     """Idle stretches of one storage, by op index."""
     count = len(ops)
+    writers = [i for i, op in enumerate(ops) if number in op["writes"] or number in op["births"]]
+    users = [i for i, op in enumerate(ops) if any(number in op[kind] for kind in ("reads", "writes", "births"))]
+    around = (writers[-1] if writers else -1, users[0] if users else count)
     found = []
     use, write, alive = (-1, -1, True) if entry else (None, None, False)
     for i, op in enumerate(ops):
@@ -103,23 +111,23 @@ def stretches(number: int, size: int, entry: bool, ops: list[dict]) -> list[Stre
             use = None
         if written or number in op["reads"]:
             if use is not None and i > use + 1:
-                found.append(Stretch(number, size, write, use, i, i))
+                found.append(Stretch(number, size, write, use, i, i, *around))
             use = i
             write = i if written else write
         if number in op["deaths"]:
             if i > use:
-                found.append(Stretch(number, size, write, use, i + 1, count))
+                found.append(Stretch(number, size, write, use, i + 1, count, *around))
             alive = False
     if alive and use is not None and use < count - 1:
-        found.append(Stretch(number, size, write, use, count, count))
+        found.append(Stretch(number, size, write, use, count, count, *around))
     return found
 
 
 class Rebuilding:
     """Until which op each version of a storage can be had, and what its ops take."""
 
-    def __init__(self, storages: list[dict], ops: list[dict], sizes: list[int]):
-        self.storages, self.ops, self.sizes = storages, ops, sizes
+    def __init__(self, storages: list[dict], ops: list[dict]):
+        self.storages, self.ops = storages, ops
         self.writers = [[] for _ in storages]
         self.deaths = [len(ops)] * len(storages)
         self.versions = []  # by op: the version of each argument that it finds
@@ -136,21 +144,60 @@ class Rebuilding:
                 if until is not None:
                     self.until[id, self.writers[id].index(i) + 1] = until
 
-    def seconds(self, stretch: Stretch) -> float | None:
-        """What the replays of a dropped storage take at least; None if it cannot be rebuilt."""
-        writers = [op for op in self.writers[stretch.storage] if op <= stretch.after]
-        if not writers or self.until.get((stretch.storage, len(writers)), -1) < stretch.returns:
-            return None
-        seconds = 0.0
-        for op in reversed(writers):
-            seconds += self._share(op)
-            if self.ops[op]["purity"] == "fills" and stretch.storage in self.ops[op]["writes"]:
-                break
-        return seconds
+    def say_what_takes(self, stretches: list[Stretch]) -> None:
+        """Fills in what the replays of dropped storages take at least.
 
-    def _share(self, op: int) -> float:
-        made = sum(1 for id in {*self.ops[op]["births"], *self.ops[op]["writes"]} if self.sizes[id] >= MIN_PAGED)
-        return self.ops[op]["seconds"] / max(1, made)
+        An op runs again at least as often as a storage that it had written is dropped, and at least once if one is that
+        needs it for an argument. So any average of these is a bound.
+        """
+        own = {}  # by op: storages that it had written
+        nearest = {}  # by op that wrote none of these: how far it is, and stretches that need it for an argument
+        for i, stretch in enumerate(stretches):
+            version = self._version(stretch)
+            if version and self.until.get((stretch.storage, version), -1) >= stretch.returns:
+                stretch.rebuilding = 0.0
+                for op in self._makers(stretch.storage, version):
+                    own.setdefault(op, set()).add(stretch.storage)
+                for op, far in self._makers_of_dead_arguments(stretch, version).items():
+                    if op not in nearest or far < nearest[op][0]:
+                        nearest[op] = far, []
+                    if far == nearest[op][0]:
+                        nearest[op][1].append(i)
+        for stretch in stretches:
+            if stretch.rebuilding is not None:
+                makers = self._makers(stretch.storage, self._version(stretch))
+                stretch.rebuilding = sum(self.ops[op]["seconds"] / len(own[op]) for op in makers)
+                stretch.with_arguments = stretch.rebuilding
+        for op, (_, needing) in nearest.items():
+            for i in needing if op not in own else []:
+                stretches[i].with_arguments += self.ops[op]["seconds"] / len(needing)
+
+    def _version(self, stretch: Stretch) -> int:
+        return sum(1 for op in self.writers[stretch.storage] if op <= stretch.after)
+
+    def _makers(self, id: int, version: int) -> list[int]:
+        """The ops that make this version of a storage, from the last that creates or fills it."""
+        ops = self.writers[id][:version]
+        for first in reversed(range(version)):
+            if self.ops[ops[first]]["purity"] == "fills" and id in self.ops[ops[first]]["writes"]:
+                return ops[first:]
+        return ops
+
+    def _makers_of_dead_arguments(self, stretch: Stretch, version: int) -> dict[int, int]:
+        """Also those of arguments of arguments, but a few, by how many arguments away they are."""
+        found, seen, todo = {}, {(stretch.storage, version)}, deque([(stretch.storage, version, 0)])
+        while todo and len(found) < 64:
+            *made, far = todo.popleft()
+            for op in self._makers(*made):
+                found.setdefault(op, far)
+                for read in self.ops[op]["reads"]:
+                    argument = read, self.versions[op][read]
+                    if read == stretch.storage or self.storages[read]["entry"] or argument in seen:
+                        continue
+                    if self._there_until(*argument) < stretch.returns:
+                        seen.add(argument)
+                        todo.append((*argument, far + 1))
+        return {op: far for op, far in found.items() if far > 0}
 
     def _is_cloned(self, op: dict, id: int) -> bool:
         return op["purity"] == "scratch" and self.storages[id]["entry"] and id in op["writes"]
@@ -198,9 +245,7 @@ def lower_bound(text: str, machine: Machine, budget: int, grid: int, replays: bo
         if size >= MIN_PAGED:
             idle += stretches(number, size, storages[number]["entry"], ops)
     if replays:
-        rebuilding = Rebuilding(storages, ops, sizes)
-        for stretch in idle:
-            stretch.rebuilding = rebuilding.seconds(stretch)
+        Rebuilding(storages, ops).say_what_takes(idle)
     room = budget - most_small
     over = [k for k in range(count) if live[k] > room]
     if not over:
@@ -243,6 +288,9 @@ def lower_bound(text: str, machine: Machine, budget: int, grid: int, replays: bo
             at_least(columns, [1, -1, *(-idle[i].rebuilding * 1e3 for i in inside)], computed[k] - computed[r])
 
     takes_its_replays(0, count)
+    rebuilt = [i for i, s in enumerate(idle) if s.rebuilding is not None]
+    columns = [start[count], *(dropped + i for i in rebuilt)]
+    at_least(columns, [1, *(-idle[i].with_arguments * 1e3 for i in rebuilt)], computed[count])
     for k in over:
         covering = [i for i, s in enumerate(idle) if s.after < k < s.before]
         both = [*covering, *(dropped + i for i in covering)]
@@ -271,6 +319,19 @@ def lower_bound(text: str, machine: Machine, budget: int, grid: int, replays: bo
                 columns, [1, -1, *(idle[i].size * back for i in late), *(size * back for size in gone_sizes)], least
             )
             takes_its_replays(k, d)
+        # The same from an op of the window before on, and until an op of the next.
+        for r in (r for r in others if r > k):
+            early = [i for i in covering if idle[i].last_write < 0 and idle[i].written_before < r]
+            both = [*early, *gone]
+            least = (live[k] - room) * out + ops[r]["seconds"] * 1e3
+            values = [idle[i].size * out for i in early] + [size * out for size in gone_sizes]
+            at_least([start[k], start[count], start[r], *both], [1, 1, -1, *values], least)
+        for d in (d for d in others if d < k):
+            late = [i for i in covering if idle[i].returns == count and idle[i].returns_later > d]
+            both = [*late, *gone]
+            least = (live[k] - room) * back + ops[k]["seconds"] * 1e3
+            values = [idle[i].size * back for i in late] + [size * back for size in gone_sizes]
+            at_least([start[count], start[k], start[d], *both], [1, -1, 1, *values], least)
     program.run()
     assert program.getModelStatus() == highspy.HighsModelStatus.kOptimal
     return program.getInfo().objective_function_value / 1e3
