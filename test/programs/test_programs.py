@@ -1,14 +1,10 @@
 """Every program, under a budget and under fuzz, prints the bits that it prints without tensorpager."""
 
 import os
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 from cases import PROGRAMS, standard_cases
 
-RUNNER = Path(__file__).with_name("runner.py")
 SEEDS = int(os.environ.get("TENSORPAGER_TEST_SEEDS", "2"))
 # Each op pages something out: these are fuzzed in the full run only.
 MANY_OPS = {
@@ -43,29 +39,3 @@ def parameter(case):
 def test_prints_the_same_bits_within_its_budget(case, selected_cases):
     failures = selected_cases.failures(case)
     assert not failures, "\n".join(failures)
-
-
-def run_seeds(kind, seeds, program, binding, folder):
-    command = [sys.executable, str(RUNNER), f"--{kind}", "--seeds", str(seeds), "--spill", "ram"]
-    command += ["--folder", str(folder), "--program", program, "--binding", binding]
-    ended = subprocess.run(command, stdout=subprocess.PIPE, text=True)
-    assert ended.returncode == 0, ended.stdout
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("binding", ["stable", "rebinding"])
-@pytest.mark.parametrize("program", PROGRAMS)
-def test_prints_the_same_bits_from_a_hundred_seeds(program, binding, tmp_path):
-    run_seeds("brief", 100, program, binding, tmp_path)
-
-
-@pytest.mark.parametrize(("program", "binding"), [("resnet", "stable"), ("seq2seq", "rebinding")])
-def test_prints_the_same_bits_whatever_is_dropped(program, binding, tmp_path):
-    run_seeds("drop", 1, program, binding, tmp_path)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("binding", ["stable", "rebinding"])
-@pytest.mark.parametrize("program", PROGRAMS)
-def test_prints_the_same_bits_from_twenty_seeds_that_drop(program, binding, tmp_path):
-    run_seeds("drop", 20, program, binding, tmp_path)
