@@ -10,7 +10,6 @@
 #include "tensorpager/planning/packing/online_packing.h"
 #include "tensorpager/planning/packing/placed_blocks.h"
 #include "tensorpager/planning/schedule.h"
-#include "tensorpager/planning/segment_tree.h"
 
 namespace tensorpager::planning {
 
@@ -262,26 +261,6 @@ TEST(PlacedBlocks, ForgetsOnlyWhatHasEnded) {
   placed.retire(4);
   EXPECT_EQ(placed.find(block(3, 6, 512), Fit::kTightest), 0u);
   EXPECT_EQ(placed.find(block(3, 6, 1024), Fit::kTightest), 1536u);
-}
-
-TEST(SegmentTree, AnswersAsAnArrayDoes) {
-  std::mt19937 random(5);
-  SegmentTree tree(37);
-  std::vector<std::int64_t> array(37);
-  for (int step = 0; step < 2000; ++step) {
-    const std::size_t begin = random() % 37;
-    const std::size_t end = begin + random() % (38 - begin);
-    const auto value = static_cast<std::int64_t>(random() % 21) - 10;
-    if (step % 2 == 0) {
-      tree.add(begin, end, value);
-      for (std::size_t i = begin; i < end; ++i) array[i] += value;
-    }
-    std::optional<std::size_t> expected;
-    for (std::size_t i = begin; i < end; ++i) {
-      if (array[i] > value) expected = i;
-    }
-    ASSERT_EQ(tree.find_last_above(begin, end, value), expected) << "step " << step;
-  }
 }
 
 }  // namespace

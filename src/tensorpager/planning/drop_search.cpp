@@ -8,6 +8,7 @@
 
 #include "tensorpager/plan/rewriting.h"
 #include "tensorpager/planning/attempt.h"
+#include "tensorpager/planning/segment_tree.h"
 
 namespace tensorpager::planning {
 namespace {
@@ -18,6 +19,8 @@ constexpr double kWithout[] = {0.005, 0.015};
 /// A choice of more replays for each op of the window than this is worth nothing.
 constexpr std::size_t kMostReplaysAnOp = 4;
 constexpr std::size_t kRatioSteps = 16;
+/// Of a window of more ops only some of the choices are made that others begin with: each takes a second to judge.
+constexpr std::size_t kLargeWindow = 50'000;
 constexpr Arguments kArguments[] = {Arguments::kFreed, Arguments::kKeptForMore};
 /// The share of what is above the space that is not dropped: transfers may take it.
 constexpr double kLeft[] = {0, 0.12, 0.25, 0.4, 0.6, 0.8};
@@ -32,6 +35,29 @@ constexpr std::size_t kTriesAJudgement = 4;
 constexpr double kFirstHeat = 0.0007;
 
 double seconds(Nanoseconds time) { return std::chrono::duration<double>(time).count(); }
+
+/// How many dropped bytes are rebuilt near an op, over the target.
+class Crowd {
+ public:
+  /// `weight`: how much it counts; 0: not at all.
+  Crowd(std::size_t ops, double weight, double target)
+      : weight_(weight), target_(target), reach_(static_cast<std::uint32_t>(ops / 20 + 1)), around_(ops) {}
+
+  void add(const Droppable& gap) {
+    if (weight_ == 0) return;
+    const std::size_t end = std::min<std::size_t>(gap.to + reach_, around_.size());
+    for (std::size_t at = gap.to > reach_ ? gap.to - reach_ : 0; at < end; ++at)
+      around_[at] += static_cast<double>(gap.bytes) / target_;
+  }
+
+  /// By which a gap's cost counts more, at least 1.
+  double factor(const Droppable& gap) const { return 1 + weight_ * around_[gap.to] * around_[gap.to]; }
+
+ private:
+  double weight_, target_;
+  std::uint32_t reach_;  // ops each way
+  std::vector<double> around_;
+};
 
 }  // namespace
 
@@ -89,6 +115,8 @@ void DropSearch::search_within(base::Bytes budget, const Choice* begin_with) {
   anneal(std::move(*begin), std::min(work / groundwork_.liveness.ops(), kMostJudgements) / std::size(kWithout));
 }
 
+bool DropSearch::is_large() const { return groundwork_.liveness.ops() > kLargeWindow; }
+
 void DropSearch::construct(Arguments arguments) {
   drop_by_ratio(arguments);
   shave_peaks(arguments);
@@ -133,8 +161,9 @@ void DropSearch::drop_by_ratio(Arguments arguments) {
   const std::vector<std::uint32_t>& order = by_ratio(arguments);
   std::vector<bool> dropped(order.size());
   std::size_t done = 0;
-  for (std::size_t step = 1; step <= kRatioSteps; ++step) {
-    for (; done < order.size() * step / kRatioSteps; ++done) dropped[order[done]] = true;
+  const std::size_t steps = is_large() ? kRatioSteps / 2 : kRatioSteps;
+  for (std::size_t step = 1; step <= steps; ++step) {
+    for (; done < order.size() * step / steps; ++done) dropped[order[done]] = true;
     offer(judge(dropped, arguments));
   }
 }
@@ -146,6 +175,7 @@ void DropSearch::shave_peaks(Arguments arguments) {
   for (const double left : kLeft) {
     const auto target = space + static_cast<std::uint64_t>(left * static_cast<double>(need - space));
     for (const double weight : kWeights) {
+      if (is_large() && weight > 0) break;
       std::vector<bool> none(recomputation_.droppable().size());
       offer(judge(shaved(std::move(none), arguments, target, weight, 0.0), arguments));
     }
@@ -157,52 +187,57 @@ void DropSearch::shave_peaks(Arguments arguments) {
 std::vector<bool> DropSearch::shaved(std::vector<bool> dropped, Arguments arguments, std::uint64_t target,
                                      double weight, double noise) {
   const auto& gaps = recomputation_.droppable();
-  std::vector<std::int64_t> live = live_without(dropped);
-  std::vector<double> crowd(live.size());  // dropped bytes that are rebuilt near an op, over the target
-  const auto reach = static_cast<std::uint32_t>(live.size() / 20 + 1);
-  const auto add_to_crowd = [&](const Droppable& gap) {
-    const std::size_t end = std::min<std::size_t>(gap.to + reach, live.size());
-    for (std::size_t at = gap.to > reach ? gap.to - reach : 0; at < end; ++at)
-      crowd[at] += static_cast<double>(gap.bytes) / static_cast<double>(target);
-  };
-  for (std::size_t i = 0; i < gaps.size(); ++i) {
-    if (dropped[i] && weight > 0) add_to_crowd(gaps[i]);
+  std::vector<double> costs(gaps.size());
+  for (std::uint32_t i = 0; i < gaps.size(); ++i) {
+    costs[i] = cost_a_byte(i, arguments);
+    if (noise > 0) costs[i] *= std::exp(std::normal_distribution<double>(0, noise)(random_));
   }
-  std::vector<double> factor(gaps.size(), 1);
-  if (noise > 0) {
-    for (double& one : factor) one = std::exp(std::normal_distribution<double>(0, noise)(random_));
+  Crowd crowd(groundwork_.liveness.ops(), weight, static_cast<double>(target));
+  std::vector<std::uint32_t> kept;  // the cheapest first, but for the crowd
+  for (std::uint32_t i = 0; i < gaps.size(); ++i) {
+    if (dropped[i])
+      crowd.add(gaps[i]);
+    else
+      kept.push_back(i);
   }
-  for (;;) {
-    const auto peak = std::ranges::max_element(live);
-    if (*peak <= static_cast<std::int64_t>(target)) return dropped;
-    const auto op = static_cast<std::uint32_t>(peak - live.begin());
+  std::ranges::stable_sort(kept, {}, [&](std::uint32_t i) { return costs[i]; });
+  SegmentTree live(live_without(dropped));
+  std::size_t first = 0;  // of `kept` that is not dropped
+  while (live.largest() > static_cast<std::int64_t>(target)) {
+    const auto op = static_cast<std::uint32_t>(live.first_largest());
     std::size_t best = gaps.size();
     double least = 0;
-    for (std::uint32_t i = 0; i < gaps.size(); ++i) {
+    while (first < kept.size() && dropped[kept[first]]) ++first;
+    for (std::size_t at = first; at < kept.size(); ++at) {
+      const std::uint32_t i = kept[at];
+      if (best != gaps.size() && costs[i] >= least) break;  // a crowd only makes it dearer
       if (dropped[i] || gaps[i].from >= op || op >= gaps[i].to) continue;
-      const double crowded = crowd[gaps[i].to];
-      const double cost = cost_a_byte(i, arguments) * factor[i] * (1 + weight * crowded * crowded);
-      if (best != gaps.size() && cost >= least) continue;
+      const double cost = costs[i] * crowd.factor(gaps[i]);
+      if (best != gaps.size() && (cost > least || (cost == least && i > best))) continue;
       best = i;
       least = cost;
     }
-    if (best == gaps.size()) return dropped;
+    if (best == gaps.size()) break;
     dropped[best] = true;
-    if (weight > 0) add_to_crowd(gaps[best]);
-    for (std::uint32_t at = gaps[best].from + 1; at < gaps[best].to; ++at)
-      live[at] -= static_cast<std::int64_t>(gaps[best].bytes);
+    crowd.add(gaps[best]);
+    live.add(gaps[best].from + 1, gaps[best].to, -static_cast<std::int64_t>(gaps[best].bytes));
   }
+  return dropped;
 }
 
 std::vector<std::int64_t> DropSearch::live_without(const std::vector<bool>& dropped) const {
   const auto& gaps = recomputation_.droppable();
-  std::vector<std::int64_t> live(groundwork_.liveness.ops());
-  for (std::uint32_t op = 0; op < live.size(); ++op)
-    live[op] = static_cast<std::int64_t>(groundwork_.liveness.live(op).count());
+  std::vector<std::int64_t> live(groundwork_.liveness.ops() + 1);  // changes from op to op at first
   for (std::size_t i = 0; i < gaps.size(); ++i) {
     if (!dropped[i]) continue;
-    for (std::uint32_t at = gaps[i].from + 1; at < gaps[i].to; ++at)
-      live[at] -= static_cast<std::int64_t>(gaps[i].bytes);
+    live[gaps[i].from + 1] -= static_cast<std::int64_t>(gaps[i].bytes);
+    live[gaps[i].to] += static_cast<std::int64_t>(gaps[i].bytes);
+  }
+  live.pop_back();
+  std::int64_t gone = 0;
+  for (std::uint32_t op = 0; op < live.size(); ++op) {
+    gone += live[op];
+    live[op] = static_cast<std::int64_t>(groundwork_.liveness.live(op).count()) + gone;
   }
   return live;
 }

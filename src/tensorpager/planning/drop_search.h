@@ -44,6 +44,7 @@ class DropSearch {
   Nanoseconds step_of(const trace::Trace& rewritten) const;
   void offer(const Choice& choice);
   void construct(Arguments arguments);
+  bool is_large() const;
   std::optional<Choice> best() const;
   void drop_by_ratio(Arguments arguments);
   void shave_peaks(Arguments arguments);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <vector>
 
@@ -13,6 +14,23 @@ class SegmentTree {
  public:
   explicit SegmentTree(std::size_t count)
       : leaves_(std::bit_ceil(std::max<std::size_t>(count, 1))), largest_(2 * leaves_), added_(2 * leaves_) {}
+
+  explicit SegmentTree(const std::vector<std::int64_t>& numbers) : SegmentTree(numbers.size()) {
+    std::ranges::copy(numbers, largest_.begin() + static_cast<std::ptrdiff_t>(leaves_));
+    std::fill(largest_.begin() + static_cast<std::ptrdiff_t>(leaves_ + numbers.size()), largest_.end(),
+              std::numeric_limits<std::int64_t>::min() / 2);  // nothing that is added makes one the largest
+    for (std::size_t node = leaves_; --node > 0;)
+      largest_[node] = std::max(largest_[2 * node], largest_[2 * node + 1]);
+  }
+
+  std::int64_t largest() const { return largest_[1]; }
+
+  /// Returns the first position of the largest number.
+  std::size_t first_largest() const {
+    std::size_t node = 1;
+    while (node < leaves_) node = largest_[2 * node] >= largest_[2 * node + 1] ? 2 * node : 2 * node + 1;
+    return node - leaves_;
+  }
 
   /// Adds to all of [begin, end).
   void add(std::size_t begin, std::size_t end, std::int64_t value) {
