@@ -92,6 +92,7 @@ def test_op_that_does_not_fit_is_caught_and_training_goes_on(losses, tmp_path):
     assert lines == [*losses, "2"]
 
 
+@pytest.mark.stable("the program names this binding, after it had a session under another")
 def test_errors_are_standard_exceptions_of_one_line(tmp_path):
     sizes = "is not a size; write bytes, KiB/MiB/GiB, KB/MB/GB, N% of RAM or unlimited"
     missing = f"{tmp_path}/missing"

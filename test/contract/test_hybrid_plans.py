@@ -116,6 +116,7 @@ for step in range(28):
 """
 
 
+@pytest.mark.stable("blocks whose addresses the program took stay resident")
 def test_what_a_replay_does_not_give_again_is_found_before_it_is_dropped(tmp_path):
     program, file = tmp_path / "pokes.py", tmp_path / "stats.json"
     program.write_text(POKES)
