@@ -74,6 +74,7 @@ std::optional<CapturedOp> CapturedOp::capture(const c10::OperatorHandle& op, con
                                               c10::ArrayRef<c10::IValue> arguments, std::vector<c10::Storage>& memory) {
   std::optional<CapturedOp> captured(CapturedOp{op});
   captured->arguments_.reserve(arguments.size());
+  captured->tensors_.reserve(rule.tensors);
   for (std::size_t i = 0; i < arguments.size(); ++i)
     if (!(i == rule.generator ? captured->add_generator(arguments[i]) : captured->add(arguments[i], memory)))
       return std::nullopt;

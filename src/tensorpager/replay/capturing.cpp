@@ -96,6 +96,7 @@ bool describe(const c10::Storage& storage, Call::Input& input, std::uint32_t& de
 /// Before the call runs. Returns null if it cannot be made again.
 std::shared_ptr<Call> capture(const c10::OperatorHandle& op, const OpRule& rule, c10::ArrayRef<c10::IValue> arguments) {
   std::vector<c10::Storage> memory;
+  memory.reserve(rule.tensors);
   auto captured = CapturedOp::capture(op, rule, arguments, memory);
   // What is made of nothing is often filled by code outside of ops, unannounced.
   if (!captured || memory.empty()) return nullptr;
@@ -114,6 +115,7 @@ std::shared_ptr<Call> capture(const c10::OperatorHandle& op, const OpRule& rule,
 /// After the call ran.
 void add_outputs(Call& call, c10::ArrayRef<c10::IValue> results) {
   Recipes& recipes = g_replayer->recipes();
+  call.outputs.reserve(call.rule->written.size() + call.rule->returns);
   const auto add = [&](const Contents& contents, WeakStorage storage, std::uint32_t result, std::uint32_t input) {
     call.outputs.push_back({.contents = contents, .storage = std::move(storage), .result = result, .input = input});
   };

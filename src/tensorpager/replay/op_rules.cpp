@@ -214,6 +214,7 @@ std::unique_ptr<const OpRule> make_rule(const c10::OperatorHandle& op) {
   rule.on_cuda = judge(op, DispatchKey::CUDA).purity;
   for (std::uint32_t i = 0; i < rule.arguments; ++i) {
     const c10::Argument& argument = schema.arguments()[i];
+    rule.tensors += may_hold_tensor(argument.type());
     if (is_written(argument)) rule.written.push_back(i);
     if (rule.purity == Purity::kScratch && is_scratch(argument)) rule.scratch.push_back(i);
     if (argument.name() == "dropout_p") rule.dropout = i;

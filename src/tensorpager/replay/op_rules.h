@@ -43,6 +43,7 @@ struct OpRule {
   std::uint32_t generator = kNone;     // argument; of kDraws
   std::vector<bool> returns_alias;     // by result
   std::uint32_t arguments = 0;
+  std::uint32_t tensors = 0;  // arguments that are a tensor, or may be
   std::uint32_t returns = 0;
   bool is_random = false;   // draws, or a kernel of it may
   bool is_filling = false;  // writes all elements of its first argument and reads none

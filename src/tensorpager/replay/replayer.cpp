@@ -117,7 +117,10 @@ void Replayer::note_captured(std::shared_ptr<const Call> call) {
   const std::scoped_lock lock(captured_lock_);
   Captured& captured = captured_[pager::t_state.replayed_later];
   const std::uint64_t op = pager::t_state.followed_ops;
-  if (captured.op != op) captured = {.op = op, .calls = {}};
+  if (captured.op != op) {
+    captured.op = op;
+    captured.calls.clear();
+  }
   captured.calls.push_back(std::move(call));
 }
 
