@@ -14,10 +14,21 @@ namespace {
 using c10::DispatchKey;
 using c10::DispatchKeySet;
 
+/// Of named tensors, which later versions of torch do not have.
+template <typename Key>
+constexpr DispatchKeySet named_tensors() {
+  if constexpr (requires { Key::Named; })
+    return DispatchKeySet(Key::Named);
+  else
+    return {};
+}
+
 /// Keys of tensors that are more than their bytes.
-constexpr DispatchKeySet kOpaque({DispatchKey::Python, DispatchKey::PythonTLSSnapshot, DispatchKey::FuncTorchBatched,
-                                  DispatchKey::FuncTorchGradWrapper, DispatchKey::Batched, DispatchKey::Functionalize,
-                                  DispatchKey::Named, DispatchKey::ZeroTensor, DispatchKey::Quantized});
+constexpr DispatchKeySet kOpaque =
+    named_tensors<DispatchKey>() |
+    DispatchKeySet({DispatchKey::Python, DispatchKey::PythonTLSSnapshot, DispatchKey::FuncTorchBatched,
+                    DispatchKey::FuncTorchGradWrapper, DispatchKey::Batched, DispatchKey::Functionalize,
+                    DispatchKey::ZeroTensor, DispatchKey::Quantized});
 
 /// Numbers, texts, and lists of them: nothing that changes or that holds memory.
 bool is_plain_value(const c10::IValue& value) {
