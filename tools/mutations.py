@@ -419,4 +419,33 @@ MUTATIONS = [
         "    if (arguments_ == Arguments::kKeptForMore && built_at != kNowhere) return;",
         "planning",
     ),
+    # --- ops that fill, and draws
+    Mutation(
+        "what-is-filled-needs-what-was-there",
+        "plan/versions.cpp",
+        " || trace.ops[op].purity == trace::Purity::kFills;",
+        ";",
+        "plan planning",
+    ),
+    Mutation(
+        "a-replay-fills-a-copy-that-is-there",
+        "plan/rewriting.cpp",
+        "      if (was.purity == Purity::kFills) {\n        make_anew(id);\n        continue;\n      }\n",
+        "",
+        "plan planning",
+    ),
+    Mutation(
+        "draws-of-other-threads-do-not-count",
+        "replay/drawing.h",
+        "return !is_outermost_ || (was_alone_ && s_begun.load() == number_);",
+        "return !is_outermost_ || was_alone_;",
+        "replay",
+    ),
+    Mutation(
+        "peaks-are-shaved-from-the-last",
+        "planning/segment_tree.h",
+        "largest_[2 * node] >= largest_[2 * node + 1]",
+        "largest_[2 * node] > largest_[2 * node + 1]",
+        "planning",
+    ),
 ]
