@@ -96,7 +96,8 @@ TEST(TraceIo, NamesFileLineAndField) {
             at + "4: bytes: '1125899906842624' is not below 1125899906842624");
   EXPECT_EQ(error_of(edited("births=1", "births=9")), at + "5: births: '9' is not below 2");
   EXPECT_EQ(error_of(edited("op mm", "op")), at + "5: name: is missing");
-  EXPECT_EQ(error_of(edited("op mm", "op mm pure scratch")), at + "5: scratch: the op has another of pure, scratch and fills already");
+  EXPECT_EQ(error_of(edited("op mm", "op mm pure scratch")),
+            at + "5: scratch: the op has another of pure, scratch and fills already");
   EXPECT_EQ(error_of(edited("bfloat16", "int4")), at + "5: precision: is none of float32, bfloat16, float16, float64");
   EXPECT_EQ(error_of(edited("random", "rnd")), at + "6: 'rnd': is unknown here, or given twice");
   EXPECT_EQ(error_of(edited("reads=1", "reads=0,0")), at + "6: reads: storage 0 is there twice");

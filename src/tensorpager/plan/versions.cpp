@@ -37,10 +37,10 @@ std::span<const std::uint32_t> Versions::writers(StorageId id) const {
 
 std::span<const std::uint32_t> Versions::makers(StorageId id, std::uint32_t version) const {
   const auto its = writers(id).first(version);
-  std::size_t first = its.size();
-  while (first > 0 && !is_first_[begins_[index(id)] + --first]) {
+  for (std::size_t i = its.size(); i-- > 0;) {
+    if (is_first_[begins_[index(id)] + i]) return its.subspan(i);
   }
-  return its.subspan(first);
+  return its;
 }
 
 std::uint32_t Versions::before(std::uint32_t op, StorageId id) const {

@@ -19,8 +19,7 @@ class SegmentTree {
     std::ranges::copy(numbers, largest_.begin() + static_cast<std::ptrdiff_t>(leaves_));
     std::fill(largest_.begin() + static_cast<std::ptrdiff_t>(leaves_ + numbers.size()), largest_.end(),
               std::numeric_limits<std::int64_t>::min() / 2);  // nothing that is added makes one the largest
-    for (std::size_t node = leaves_; --node > 0;)
-      largest_[node] = std::max(largest_[2 * node], largest_[2 * node + 1]);
+    for (std::size_t node = leaves_; --node > 0;) largest_[node] = std::max(largest_[2 * node], largest_[2 * node + 1]);
   }
 
   std::int64_t largest() const { return largest_[1]; }

@@ -1,5 +1,5 @@
-// Whether a call that draws from a generator was the only one that drew meanwhile. If it was not, the state that was kept
-// before it may not be the one that it drew from. Calls that other threads make outside of ops are not seen.
+// Whether a call that draws from a generator was the only one that drew meanwhile. If it was not, the state that was
+// kept before it may not be the one that it drew from. Calls that other threads make outside of ops are not seen.
 #pragma once
 
 #include <atomic>

@@ -170,8 +170,8 @@ bool fits(std::string_view pattern, std::string_view name) {
 }
 
 /// In-place ops that write every element without reading one.
-constexpr std::string_view kFilling[] = {"aten::copy_",        "aten::fill_",      "aten::zero_",    "aten::bernoulli_",
-                                         "aten::normal_",      "aten::uniform_",   "aten::random_",  "aten::geometric_",
+constexpr std::string_view kFilling[] = {"aten::copy_",        "aten::fill_",       "aten::zero_",   "aten::bernoulli_",
+                                         "aten::normal_",      "aten::uniform_",    "aten::random_", "aten::geometric_",
                                          "aten::exponential_", "aten::log_normal_", "aten::cauchy_"};
 
 /// Arguments that an op of kScratch writes unannounced.

@@ -80,7 +80,8 @@ Verification::Verification(const c10::OperatorHandle& op, const OpRule& rule, c1
     memory.use = uses[i];
     memory.living = std::move(living[i]);
     if (memory.use == Use::kFilled) {
-      memory.copies = {new_scratch(memory.living.nbytes(), kFirstFill), new_scratch(memory.living.nbytes(), kSecondFill)};
+      memory.copies = {new_scratch(memory.living.nbytes(), kFirstFill),
+                       new_scratch(memory.living.nbytes(), kSecondFill)};
       continue;
     }
     memory.copies[0] = scratch_copy_of(memory.living);
