@@ -111,8 +111,8 @@ def test_a_matrix_product_takes_the_workspace_of_cublas(special_at_once):
 
 
 def test_shape_functions_are_asked_once_for_the_same_arguments(special_at_once):
-    # layer_norm's is Python code that takes some 300 microseconds.
-    assert special_at_once["speed"] < 100
+    first, again = special_at_once["speed"]
+    assert again < first / 10  # layer_norm's is Python code, which takes several times as long as all the rest
 
 
 def test_installing_again_changes_nothing(special_at_once):
