@@ -10,8 +10,9 @@ Independent of the planners and of their own bound. Variables: the start of each
 of a storage the share that is below and the share that is dropped. Bytes are charged until their page-out is done, and
 from their page-in's begin; transfers have no latency. What is dropped is charged again only when it is needed, and what
 rebuilding it takes is the ops that had written it, and those that had written arguments that are dead by then: one replay
-may serve all that need it, of whom those count that it had written, or else those nearest to it. Op order is fixed, and nothing needs an offset. Windows follow each other, and each does as the one
-before: what is below when one begins has left in the one before, or leaves in its beginning.
+may serve all that need it, of whom those count that it had written, or else those nearest to it. Op order is fixed, and
+nothing needs an offset. Windows follow each other, and each does as the one before: what is below when one begins has
+left in the one before, or leaves in its beginning.
 """
 
 import argparse
@@ -116,7 +117,7 @@ def stretches(number: int, size: int, entry: bool, ops: list[dict]) -> list[Stre
             write = i if written else write
         if number in op["deaths"]:
             if i > use:
-                found.append(Stretch(number, size, write, use, i + 1, count, *around))
+                found.append(Stretch(number, size, write, use, i + 1, count, around[0], count))  # it need not return
             alive = False
     if alive and use is not None and use < count - 1:
         found.append(Stretch(number, size, write, use, count, count, *around))
@@ -179,7 +180,7 @@ class Rebuilding:
         """The ops that make this version of a storage, from the last that creates or fills it."""
         ops = self.writers[id][:version]
         for first in reversed(range(version)):
-            if self.ops[ops[first]]["purity"] == "fills" and id in self.ops[ops[first]]["writes"]:
+            if self._is_filled(self.ops[ops[first]], id):
                 return ops[first:]
         return ops
 
@@ -199,6 +200,10 @@ class Rebuilding:
                         todo.append((*argument, far + 1))
         return {op: far for op, far in found.items() if far > 0}
 
+    @staticmethod
+    def _is_filled(op: dict, id: int) -> bool:
+        return op["purity"] == "fills" and id in op["writes"] and id not in op["reads"]
+
     def _is_cloned(self, op: dict, id: int) -> bool:
         return op["purity"] == "scratch" and self.storages[id]["entry"] and id in op["writes"]
 
@@ -212,7 +217,7 @@ class Rebuilding:
             return None
         if any(other != id and not self._is_cloned(op, other) for other in op["writes"]):
             return None
-        is_new = version == 1 or (op["purity"] == "fills" and id in op["writes"])
+        is_new = version == 1 or self._is_filled(op, id)
         until = len(self.ops) if is_new else self.until.get((id, version - 1))
         if until is None:
             return None

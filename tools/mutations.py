@@ -423,14 +423,14 @@ MUTATIONS = [
     Mutation(
         "what-is-filled-needs-what-was-there",
         "plan/versions.cpp",
-        " || trace.ops[op].purity == trace::Purity::kFills;",
-        ";",
+        " = is_made_anew(trace.ops[op], id);",
+        " = list == &trace.ops[op].births;",
         "plan planning",
     ),
     Mutation(
         "a-replay-fills-a-copy-that-is-there",
         "plan/rewriting.cpp",
-        "      if (was.purity == Purity::kFills) {\n        make_anew(id);\n        continue;\n      }\n",
+        "      if (is_made_anew(was, id)) {\n        make_anew(id);\n        continue;\n      }\n",
         "",
         "plan planning",
     ),

@@ -119,7 +119,7 @@ TEST(Rewriting, MakesAnewWhatAnOpFills) {
   const Rewriting aside = rewrite(trace, std::vector<Replay>{{.op = 2, .before = 5}}).value();
   EXPECT_EQ(aside.trace.ops[5].temporary, base::Bytes(40'448));
   EXPECT_TRUE(aside.trace.ops[5].births.empty());
-  trace.ops[2].purity = Purity::kPure;
+  trace.ops[2].reads = {storage(2)};
   EXPECT_EQ(why_not(trace, replays), "it keeps storage 2, which it does not make");
 }
 

@@ -147,7 +147,7 @@ class Rewriter {
         made.temporary += base::round_up(trace_.storages[index(id)].bytes, trace_.granule);
         continue;
       }
-      if (was.purity == Purity::kFills) {
+      if (is_made_anew(was, id)) {
         make_anew(id);
         continue;
       }
@@ -174,10 +174,6 @@ class Rewriter {
 
 bool is_cloned(const trace::Trace& trace, const trace::Op& op, StorageId id) {
   return op.purity == Purity::kScratch && trace.storages[index(id)].entry && has(op.writes, id);
-}
-
-bool is_made_anew(const trace::Op& op, StorageId id) {
-  return has(op.births, id) || (op.purity == Purity::kFills && has(op.writes, id));
 }
 
 base::Result<Rewriting, IllegalReplay> rewrite(const trace::Trace& trace, std::span<const Replay> replays) {

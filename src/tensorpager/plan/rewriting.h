@@ -42,9 +42,6 @@ struct IllegalReplay {
 /// over the window's end.
 bool is_cloned(const trace::Trace& trace, const trace::Op& op, trace::StorageId id);
 
-/// Whether a replay of the op makes this storage from nothing: it creates it, or fills it.
-bool is_made_anew(const trace::Op& op, trace::StorageId id);
-
 /// Rewrites a trace. The first copy of a storage keeps its number, the others come after all storages. Returns the
 /// first replay that is not possible:
 /// - its op is not before the one that it is to run before, or the replays are out of order;

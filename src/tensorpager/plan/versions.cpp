@@ -7,6 +7,11 @@ namespace tensorpager::plan {
 using trace::index;
 using trace::StorageId;
 
+bool is_made_anew(const trace::Op& op, StorageId id) {
+  const auto has = [&](const std::vector<StorageId>& list) { return std::ranges::find(list, id) != list.end(); };
+  return has(op.births) || (op.purity == trace::Purity::kFills && has(op.writes) && !has(op.reads));
+}
+
 Versions::Versions(const trace::Trace& trace)
     : begins_(trace.storages.size() + 1),
       deaths_(trace.storages.size(), static_cast<std::uint32_t>(trace.ops.size())),
@@ -23,7 +28,7 @@ Versions::Versions(const trace::Trace& trace)
   for (std::uint32_t op = 0; op < ops_; ++op) {
     for (const auto* list : {&trace.ops[op].writes, &trace.ops[op].births}) {
       for (const StorageId id : *list) {
-        is_first_[next[index(id)]] = list == &trace.ops[op].births || trace.ops[op].purity == trace::Purity::kFills;
+        is_first_[next[index(id)]] = is_made_anew(trace.ops[op], id);
         writers_[next[index(id)]++] = op;
       }
     }

@@ -10,6 +10,10 @@
 
 namespace tensorpager::plan {
 
+/// Whether the op makes this storage from nothing: it creates it, or fills it and does not read it, as ops inside it
+/// may.
+bool is_made_anew(const trace::Op& op, trace::StorageId id);
+
 class Versions {
  public:
   explicit Versions(const trace::Trace& trace);

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "tensorpager/base/address_table.h"
+#include "tensorpager/intercept/op_info.h"
 
 namespace tensorpager::replay {
 namespace {
@@ -169,11 +170,6 @@ bool fits(std::string_view pattern, std::string_view name) {
   return pattern.ends_with('*') ? name.starts_with(pattern.substr(0, pattern.size() - 1)) : name == pattern;
 }
 
-/// In-place ops that write every element without reading one.
-constexpr std::string_view kFilling[] = {"aten::copy_",        "aten::fill_",       "aten::zero_",   "aten::bernoulli_",
-                                         "aten::normal_",      "aten::uniform_",    "aten::random_", "aten::geometric_",
-                                         "aten::exponential_", "aten::log_normal_", "aten::cauchy_"};
-
 /// Arguments that an op of kScratch writes unannounced.
 bool is_scratch(const c10::Argument& argument) {
   return argument.name() == "running_mean" || argument.name() == "running_var";
@@ -221,8 +217,9 @@ std::unique_ptr<const OpRule> make_rule(const c10::OperatorHandle& op) {
     if (is_generator(argument)) rule.generator = i;
   }
   for (const c10::Argument& result : schema.returns()) rule.returns_alias.push_back(result.alias_info() != nullptr);
-  rule.is_random = rule.generator != OpRule::kNone || is_tagged_random(op);
-  rule.is_filling = std::ranges::find(kFilling, schema.name()) != std::end(kFilling);
+  const intercept::OpInfo& info = intercept::op_info(op);
+  rule.is_random = info.random;
+  rule.is_filling = !info.reads_what_it_writes && rule.written == std::vector<std::uint32_t>{0};
   rule.is_torchs = !is_a_librarys(op);
   rule.has_kernel = has_kernel(op, DispatchKey::CPU);
   rule.has_autocast_kernel = op.hasKernelForDispatchKey(DispatchKey::AutocastCPU);

@@ -44,9 +44,9 @@ struct Call {
     Use use = Use::kRead;
     Contents contents;  // none if it has a copy
     WeakStorage storage;
-    c10::Storage copy;  // of one that is too small to be a block
-    Product made_by;    // if it must be made again
-    std::size_t bytes = 0;
+    c10::Storage copy;      // of one that is too small to be a block
+    Product made_by;        // if it must be made again
+    std::size_t bytes = 0;  // of the storage
 
     /// Whether what a block held is needed to make the call again.
     bool needs_contents() const { return !copy && use != Use::kFilled; }

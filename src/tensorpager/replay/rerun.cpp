@@ -50,7 +50,7 @@ void take_over(pager::Pager& pager, Recipes& recipes, pager::Block& block, c10::
 
 bool can_rerun(Recipes& recipes, const Call& call, const Made& made) {
   return call.op.can_be_replayed() && std::ranges::all_of(call.inputs, [&](const Call::Input& input) {
-           return input.use == Use::kFilled || find(recipes, input, made).storage;
+           return !input.needs_contents() || find(recipes, input, made).storage;
          });
 }
 
@@ -70,7 +70,7 @@ std::vector<Made::One> rerun(pager::Pager& pager, Recipes& recipes, const Call& 
   std::vector<bool> is_copied;
   for (const Call::Input& input : call.inputs) {
     is_copied.push_back(false);
-    if (input.use == Use::kFilled && !input.copy) {
+    if (!input.needs_contents() && !input.copy) {
       memory.emplace_back();
       continue;
     }
