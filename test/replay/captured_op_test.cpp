@@ -19,7 +19,7 @@ struct Captured {
   std::optional<CapturedOp> op;
 
   Captured(const c10::OperatorHandle& handle, const std::vector<c10::IValue>& arguments)
-      : op(CapturedOp::capture(handle, arguments, memory)) {}
+      : op(CapturedOp::capture(handle, op_rule(handle), arguments, memory)) {}
   at::Tensor replay() const { return op->replay(memory).at(0).toTensor(); }
 };
 
@@ -93,6 +93,16 @@ TEST(CapturedOp, RefusesWhatIsMoreThanBytes) {
   EXPECT_FALSE(Captured(neg, {at::detail::getDefaultCPUGenerator()}).op);
   EXPECT_FALSE(Captured(neg, {c10::Device("meta")}).op);
   EXPECT_TRUE(Captured(neg, {at::eye(3)}).op);
+}
+
+TEST(CapturedOp, DrawsAgainWhatWasDrawnAndLeavesTheGeneratorAlone) {
+  const at::Tensor drawn = at::empty({100}), other = at::zeros({100});
+  const Captured captured(find("aten::normal_", ""), {drawn, 0.0, 1.0, std::optional<at::Generator>()});
+  drawn.normal_();
+  const at::Tensor state = at::detail::getDefaultCPUGenerator().get_state();
+  captured.op->replay(std::vector<c10::Storage>{other.storage()});
+  EXPECT_TRUE(other.equal(drawn));
+  EXPECT_TRUE(at::detail::getDefaultCPUGenerator().get_state().equal(state));
 }
 
 TEST(CapturedOp, RecordsNoGradient) {
