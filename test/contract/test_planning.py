@@ -11,7 +11,7 @@ DATA = Path(__file__).parents[1] / "data"
 RESNET = DATA / "resnet50.trace"
 MACHINE = ("--machine", "m40-12g")
 KEYS = (
-    "fits short_bytes short_op need_bytes floor_bytes peak_bytes step_seconds overhead lower_bound_overhead recompute_seconds"
+    "fits short_bytes short_op budget_bytes need_bytes floor_bytes peak_bytes step_seconds overhead lower_bound_overhead recompute_seconds"
     " stall_seconds page_out_bytes page_in_bytes placement_waste caching_waste"
 ).split()
 
@@ -109,11 +109,12 @@ def test_simulate_agrees_with_what_a_person_works_out(small):
     )
     figures = json.loads(run_command("simulate", *arguments, cwd=small).stdout)
     assert figures["step_seconds"] == 50e-6 and figures["overhead"] == 0
-    assert (figures["need_bytes"], figures["floor_bytes"]) == (122880, 40960)
+    assert [figures[name] for name in ("budget_bytes", "need_bytes", "floor_bytes")] == [81920, 122880, 40960]
     assert (figures["page_out_bytes"], figures["page_in_bytes"]) == (40960, 40960)
     assert figures["peak_bytes"] == 81920
-    assert list(figures) == [*KEYS, "curve"]
+    assert list(figures) == [*KEYS, "curve", "op_starts"]
     assert figures["curve"] == [40960, 81920, 81920, 81920, 40960]
+    assert figures["op_starts"] == [0, 10e-6, 20e-6, 30e-6, 40e-6]
 
 
 @pytest.mark.parametrize("budget", ["90%", "50%", "25%"])

@@ -4,6 +4,8 @@
 #include "../plan/synthetic_traces.h"
 #include "../random_cases.h"
 #include "small_machine.h"
+#include "tensorpager/plan/rewriting.h"
+#include "tensorpager/plan/timing.h"
 #include "tensorpager/plan/validator.h"
 #include "tensorpager/planning/planner.h"
 #include "tensorpager/sim/simulator.h"
@@ -40,6 +42,9 @@ class PlannerContract : public testing::TestWithParam<PlannerCase> {
     ASSERT_EQ(outcome.measured.step, plan.predicted.step);
     ASSERT_EQ(outcome.measured.curve, plan.predicted.curve);
     ASSERT_TRUE(outcome.measured == plan.predicted);
+    const std::vector<Nanoseconds> starts =
+        plan::time_rows(plan.rows, plan::op_times(plan::rewritten(trace, plan), machine), machine).starts;
+    ASSERT_EQ(outcome.starts, std::vector(starts.begin(), starts.end() - 1));
     for (const Bytes bytes : outcome.measured.curve) ASSERT_LE(bytes, plan.budget);
     Nanoseconds stalled{0};
     for (const Stall& stall : outcome.stalls) stalled += stall.time;

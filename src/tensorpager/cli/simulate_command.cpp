@@ -24,12 +24,13 @@ struct SimulateOptions {
   bool json = false;
 };
 
-Json to_json(const plan::Liveness& liveness, const std::optional<planning::Infeasible>& why,
+Json to_json(const plan::Liveness& liveness, base::Bytes budget, const std::optional<planning::Infeasible>& why,
              const std::optional<Figures>& figures) {
   const auto or_null = [&](auto get) { return figures ? Json(get(*figures)) : Json(nullptr); };
   return {{"fits", figures.has_value()},
           {"short_bytes", why ? why->short_by.count() : 0},
           {"short_op", why ? Json(why->op) : Json(nullptr)},
+          {"budget_bytes", budget.count()},
           {"need_bytes", liveness.need().count()},
           {"floor_bytes", liveness.floor().count()},
           {"peak_bytes", or_null([](const Figures& f) { return f.peak.count(); })},
@@ -49,9 +50,10 @@ void show(const SimulateOptions& options, const trace::Trace& trace, const plan:
   const sim::Outcome outcome = sim::simulate(trace, plan, machine);
   const Figures figures(trace, liveness, plan, machine, outcome);
   if (options.json) {
-    Json all = to_json(liveness, std::nullopt, figures);
+    Json all = to_json(liveness, plan.budget, std::nullopt, figures);
     if (options.curve) {
       for (const base::Bytes bytes : outcome.measured.curve) all["curve"].push_back(bytes.count());
+      for (const auto start : outcome.starts) all["op_starts"].push_back(std::chrono::duration<double>(start).count());
     }
     std::printf("%s\n", all.dump(2).c_str());
     return;
@@ -59,9 +61,10 @@ void show(const SimulateOptions& options, const trace::Trace& trace, const plan:
   std::printf("%s\n", describe(figures).c_str());
   if (!options.curve) return;
   const plan::Liveness rewritten(plan::rewritten(trace, plan));
-  std::printf("op charged_bytes live_bytes\n");
+  std::printf("op start_ns charged_bytes live_bytes\n");
   for (std::uint32_t op = 0; op < plan.ops; ++op)
-    std::printf("%u %llu %llu\n", op, static_cast<unsigned long long>(outcome.measured.curve[op].count()),
+    std::printf("%u %lld %llu %llu\n", op, static_cast<long long>(outcome.starts[op].count()),
+                static_cast<unsigned long long>(outcome.measured.curve[op].count()),
                 static_cast<unsigned long long>(rewritten.live(op).count()));
 }
 
@@ -78,7 +81,9 @@ void simulate(const SimulateOptions& options) {
   if (options.planning.budget.empty()) throw base::InvalidArgument("simulate: write --budget SIZE, or --plan FILE");
   const Planning planning(options.planning);
   if (!planning.result() && options.json)
-    std::printf("%s\n", to_json(planning.liveness(), planning.result().error(), std::nullopt).dump(2).c_str());
+    std::printf(
+        "%s\n",
+        to_json(planning.liveness(), planning.budget(), planning.result().error(), std::nullopt).dump(2).c_str());
   planning.require_plan();
   show(options, planning.trace(), planning.liveness(), planning.result().value(), planning.machine());
 }
@@ -92,7 +97,7 @@ void add_simulate_command(CLI::App& app, const Program&) {
   add_planning_options(*verb, options->planning);
   verb->get_option("--budget")->required(false);
   verb->add_option("--plan", options->plan, "Follow this plan, with its budget, instead of making one");
-  verb->add_flag("--curve", options->curve, "The charged bytes at every op, too");
+  verb->add_flag("--curve", options->curve, "When every op begins, and the charged bytes during it, too");
   verb->add_flag("--json", options->json, "One JSON object instead of a line");
   verb->footer("Example:\n  tensorpager simulate step.trace --budget 50% --machine h200-141g --json");
   verb->callback([options] { simulate(*options); });

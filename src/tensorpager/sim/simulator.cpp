@@ -89,10 +89,10 @@ class VirtualMachine {
     const std::vector<Action> actions = lower(plan_);
     for (int window = 0; window < 3; ++window) {
       outcome_ = {};
-      const Nanoseconds begin = clock_;
+      begin_ = clock_;
       for (const Action& action : actions) execute(action);
       handle_transfers();
-      outcome_.measured.step = clock_ - begin;
+      outcome_.measured.step = clock_ - begin_;
     }
     return std::move(outcome_);
   }
@@ -161,6 +161,7 @@ class VirtualMachine {
 
   void run_op(std::uint32_t op) {
     handle_transfers();
+    outcome_.starts.push_back(clock_ - begin_);
     plan::Prediction& measured = outcome_.measured;
     measured.curve.push_back(charged_);
     measured.peak = std::max(measured.peak, charged_);
@@ -175,6 +176,7 @@ class VirtualMachine {
   LinkQueue out_;
   LinkQueue in_;
   Nanoseconds clock_{0};
+  Nanoseconds begin_{0};            // of the window
   Nanoseconds owed_{0};             // CPU time of transfers, spent before the next op
   Nanoseconds block_free_from_{0};  // when the block of the row that begins is free, by its wait
   Bytes charged_;

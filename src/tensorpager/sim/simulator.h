@@ -17,9 +17,10 @@
 namespace tensorpager::sim {
 
 struct Outcome {
-  plan::Prediction measured;            // to compare with the plan's prediction
-  std::vector<plan::Stall> stalls;      // by op
-  std::chrono::nanoseconds handled{0};  // CPU time of transfers on the thread that computes
+  plan::Prediction measured;                     // to compare with the plan's prediction
+  std::vector<plan::Stall> stalls;               // by op
+  std::vector<std::chrono::nanoseconds> starts;  // of each op and replay, from the window's begin
+  std::chrono::nanoseconds handled{0};           // CPU time of transfers on the thread that computes
   std::chrono::nanoseconds stalled() const { return measured.step - measured.compute - handled; }
 };
 
