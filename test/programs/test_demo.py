@@ -16,6 +16,7 @@ sys.path.insert(0, str(EXAMPLES))
 import bytes_over_time
 import demo
 import fashion_mnist
+import step_over_time
 
 MIB = 1 << 20
 
@@ -69,8 +70,26 @@ def test_picture_is_well_formed_and_draws_the_budget_to_scale():
 
 def test_curve_of_the_picture_touches_the_need_at_its_highest_op():
     source = picture(held=[10 * MIB, 400 * MIB, 20 * MIB], resident=[MIB] * 3, need=400 * MIB, budget=100 * MIB)
-    plot = bytes_over_time.Plot(source)
+    plot = bytes_over_time.Plot(source.ops, source.highest)
     assert f"L{plot.x(1)} {plot.y(400 * MIB)} H{plot.x(2)}" in bytes_over_time.render(source)
+
+
+def simulated(step_seconds, curve, **more):
+    """What `simulate --json --curve` says of a step of equally long ops."""
+    starts = [step_seconds * op / len(curve) for op in range(len(curve))]
+    figures = dict(overhead=0.0, stall_seconds=0.0, recompute_seconds=0.0, page_out_bytes=0, **more)
+    return {**figures, "need_bytes": max(curve), "step_seconds": step_seconds, "curve": curve, "op_starts": starts}
+
+
+def test_picture_over_time_ends_each_step_when_it_ends():
+    plain = simulated(0.5, [MIB, 8 * MIB, MIB])
+    planned = {"pages": simulated(2.0, [MIB, 2 * MIB, MIB]), "hybrid": simulated(1.0, [MIB, 2 * MIB, 2 * MIB, MIB])}
+    svg = ElementTree.fromstring(step_over_time.render("a < b", "m", plain, planned, 2 * MIB))
+    ends = [float(e.get("x1")) for e in svg.iter() if e.get("stroke") == step_over_time.INK]
+    left = step_over_time.LEFT
+    assert len(ends) == 2 and ends[0] - left == pytest.approx(2 * (ends[1] - left), abs=0.05)
+    assert level(svg, "budget-hybrid") - level(svg, "budget-pages") == step_over_time.APART
+    assert svg.find("{*}title").text == "One training step of a < b in 25 % of its memory"
 
 
 def run_of(losses, digest="d"):
