@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdio>
 #include <optional>
+#include <thread>
 
 #include "tensorpager/base/errors.h"
 #include "tensorpager/cli/command.h"
@@ -41,7 +42,9 @@ base::Bytes read_budget(const std::string& text, const plan::Liveness& liveness)
 }
 
 planning::Options read_planning(const PlanningOptions& options) {
-  return {.link_share = options.link_share / 100, .reserve = options.reserve / 100};
+  return {.link_share = options.link_share / 100,
+          .reserve = options.reserve / 100,
+          .threads = std::thread::hardware_concurrency()};
 }
 
 void add_machine_option(CLI::App& verb, std::string& machine) {

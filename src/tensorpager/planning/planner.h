@@ -38,6 +38,7 @@ struct Options {
   double link_share = 0.75;  // the share of the machine's link rates that is planned with: real rates vary
   double reserve = 0.02;     // share of the budget, for unplanned blocks; less if the floor is near
   Techniques techniques = {};
+  unsigned threads = 1;  // that plan at once; the plan does not depend on it
 };
 
 struct Problem {

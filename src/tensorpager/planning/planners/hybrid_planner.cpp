@@ -1,7 +1,11 @@
 // Planned movement and recomputation: for each of the best few choices of what is dropped (drop_search.h) the planner
 // `pages` plans the window with its replays, and the quickest plan is taken. The plans of `pages` without replays and
 // of `recompute`, which moves nothing, are among them.
+#include <algorithm>
+#include <future>
+#include <span>
 #include <utility>
+#include <vector>
 
 #include "tensorpager/plan/rewriting.h"
 #include "tensorpager/planning/attempt.h"
@@ -35,42 +39,67 @@ base::Result<Plan, Infeasible> plan_with_replays_alone(const Problem& problem, c
   return resident;
 }
 
+/// What `pages` makes of a choice, with its step as it is compared.
+struct Planned {
+  Plan plan;
+  Nanoseconds step;
+};
+
+base::Result<Planned, Infeasible> plan_choice(const Problem& problem, const Choice& choice) {
+  const trace::Trace rewritten = plan::rewrite(problem.trace, choice.replays).value().trace;
+  const Problem inner{rewritten, problem.machine, problem.budget, problem.options, problem.boundary};
+  auto found = make_pages_planner()->plan(inner);
+  if (!found) return found.error();
+  const Nanoseconds step = step_of(found.value(), inner);
+  return Planned{.plan = with_replays(std::move(found.value()), choice), .step = step};
+}
+
+/// Runs on a thread of its own, or when it is asked for if this thread is to plan alone.
+template <typename Make>
+auto begin(const Problem& problem, Make make) {
+  return std::async(problem.options.threads > 1 ? std::launch::async : std::launch::deferred, std::move(make));
+}
+
 class HybridPlanner final : public Planner {
  public:
   base::Result<Plan, Infeasible> plan(const Problem& problem) const override {
     auto pages = make_pages_planner()->plan(problem);
     if (!pages) return pages;
-    Best best{.plan = pages.value(), .step = step_of(pages.value(), problem)};
+    Planned best{.plan = pages.value(), .step = step_of(pages.value(), problem)};
     const Groundwork groundwork(problem);
     if (best.plan.predicted.step > groundwork.starts.back()) {
-      for (const Choice& choice : DropSearch(groundwork, Means::kReplaysAndTransfers).run()) {
-        // Offsets seldom make a plan quicker than bytes alone promise.
-        if (!choice.replays.empty() && choice.step < best.step) try_choice(problem, choice, best);
-      }
-      if (problem.boundary == nullptr) {
-        auto alone = plan_with_replays_alone(problem, groundwork);
-        if (alone && alone->predicted.step < best.plan.predicted.step) best.plan = std::move(alone.value());
-      }
+      std::future<base::Result<Plan, Infeasible>> alone;
+      if (problem.boundary == nullptr)
+        alone = begin(problem, [&] { return plan_with_replays_alone(problem, groundwork); });
+      const std::vector<Choice> choices = DropSearch(groundwork, Means::kReplaysAndTransfers).run();
+      const std::size_t at_once = std::max(1U, problem.options.threads);
+      for (std::size_t first = 0; first < choices.size(); first += at_once)
+        try_choices(problem, std::span(choices).subspan(first, std::min(at_once, choices.size() - first)), best);
+      if (alone.valid()) take_if_quicker(alone.get(), best.plan);
     }
     best.plan.planner = "hybrid";
     return std::move(best.plan);
   }
 
  private:
-  struct Best {
-    Plan plan;
-    Nanoseconds step;
-  };
+  /// All at once. Which is taken does not depend on how many these are.
+  static void try_choices(const Problem& problem, std::span<const Choice> choices, Planned& best) {
+    // Offsets seldom make a plan quicker than bytes alone promise.
+    const auto is_promising = [&](const Choice& one) { return !one.replays.empty() && one.step < best.step; };
+    std::vector<std::future<base::Result<Planned, Infeasible>>> found(choices.size());
+    for (std::size_t i = 0; i < choices.size(); ++i)
+      if (is_promising(choices[i])) found[i] = begin(problem, [&, i] { return plan_choice(problem, choices[i]); });
+    for (std::size_t i = 0; i < choices.size(); ++i) {
+      if (!found[i].valid() || !is_promising(choices[i])) continue;
+      auto planned = found[i].get();
+      // A plan that is quicker on the whole must not be slower than the best with the machine's own links.
+      if (!planned || planned->plan.predicted.step > best.plan.predicted.step || planned->step >= best.step) continue;
+      best = std::move(planned.value());
+    }
+  }
 
-  /// A plan that is quicker on the whole must not be slower than the best with the machine's own links.
-  static void try_choice(const Problem& problem, const Choice& choice, Best& best) {
-    const trace::Trace rewritten = plan::rewrite(problem.trace, choice.replays).value().trace;
-    const Problem inner{rewritten, problem.machine, problem.budget, problem.options, problem.boundary};
-    auto found = make_pages_planner()->plan(inner);
-    if (!found || found->predicted.step > best.plan.predicted.step) return;
-    const Nanoseconds step = step_of(found.value(), inner);
-    if (step >= best.step) return;
-    best = {.plan = with_replays(std::move(found.value()), choice), .step = step};
+  static void take_if_quicker(base::Result<Plan, Infeasible> other, Plan& best) {
+    if (other && other->predicted.step < best.predicted.step) best = std::move(other.value());
   }
 };
 
