@@ -4,7 +4,6 @@
 #include "../plan/synthetic_traces.h"
 #include "../random_cases.h"
 #include "small_machine.h"
-#include "tensorpager/plan/plan_io.h"
 #include "tensorpager/plan/rewriting.h"
 #include "tensorpager/plan/timing.h"
 #include "tensorpager/plan/validator.h"
@@ -209,20 +208,6 @@ TEST_P(PlannerContract, DecidesTheSameEachTime) {
   EXPECT_TRUE(first->predicted == second->predicted);
   ASSERT_EQ(first->rows.size(), second->rows.size());
   for (std::size_t i = 0; i < first->rows.size(); ++i) ASSERT_EQ(first->rows[i].offset, second->rows[i].offset);
-}
-
-TEST_P(PlannerContract, DecidesTheSameOnSeveralThreads) {
-  for (unsigned seed = 1; seed <= random_cases(60, 12); ++seed) {
-    SCOPED_TRACE("seed " + std::to_string(seed));
-    const trace::Trace trace = with_pure_ops(random_trace(seed), seed);
-    const Liveness liveness(trace);
-    const Bytes budget((liveness.floor().count() + liveness.need().count()) / 2);
-    const auto alone = plan(trace, budget, small_machine());
-    const auto together = plan(trace, budget, small_machine(), {.threads = 3});
-    ASSERT_EQ(static_cast<bool>(alone), static_cast<bool>(together));
-    if (!alone) continue;
-    ASSERT_EQ(write_plan(alone.value()), write_plan(together.value()));
-  }
 }
 
 TEST_P(PlannerContract, KeepsTheReserveFreeWhereThereIsRoom) {
