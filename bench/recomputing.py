@@ -54,33 +54,43 @@ def over_plain(row: dict, variant: str) -> str:
     return f"{statistics.median(a / b for a, b in zip(row[variant], row['plain'])):.2f}"
 
 
+def describe(rounds: int) -> str:
+    return f"""measured: wall time of a step over plain torch's, medians of {rounds} rounds in turn, torch at 1 thread
+of hybrid: MiB of a step; its overhead in its own session: as its plan predicted, as measured, and the least of any plan that only pages
+checkpoint: plain torch with checkpoint(); it has no budget, and needs what stands beside it
+{"":<39}{"":>16} | {"hybrid":^42} |
+{"work":<12}{"need MiB":>9}{"budget":>8}{"plain ms":>10}{"pages":>8}{"hybrid":>8} |{"out":>6}{"dropped":>9}{"predicted":>11}{"measured":>10}{"bound":>7} |{"checkpoint":>12}{"of the need":>13}"""
+
+
+def describe_rows(name: str, measured: dict) -> list[str]:
+    need = measured["need_bytes"]
+    checkpoint_share = f"{measured['checkpoint_bytes'] / need:.0%}" if "checkpoint_bytes" in measured else "-"
+    rows = []
+    for share, row in measured["shares"].items():
+        figures = row["figures"]
+        moved = [
+            statistics.median(one["each_step"][key] for one in figures) / MIB
+            for key in ("page_out_bytes", "drop_bytes")
+        ]
+        overheads = [
+            statistics.median(one[f"{key}_overhead"] for one in figures)
+            for key in ("predicted", "measured", "lower_bound")
+        ]
+        ratios = [over_plain(row, variant) for variant in VARIANTS]
+        rows.append(
+            f"{name:<12}{need / MIB:>9.0f}{float(share):>8.0%}{statistics.median(row['plain']) * 1e3:>10.0f}{ratios[0]:>8}{ratios[1]:>8} |"
+            f"{moved[0]:>6.0f}{moved[1]:>9.0f}{overheads[0]:>11.0%}{overheads[1]:>10.0%}{overheads[2]:>7.0%} |{ratios[2]:>12}{checkpoint_share:>13}"
+        )
+    return rows
+
+
 def main() -> None:
     options = read_options(__doc__)
-    print(
-        f"measured: wall time of a step over plain torch's, medians of {options.rounds} rounds in turn, torch at 1 thread"
-    )
-    print(
-        "out, dropped: MiB of a step of the hybrid plan; checkpoint is plain torch with checkpoint() and has no budget: it needs what stands beside it"
-    )
-    print(
-        f"{'work':<12}{'need MiB':>9}{'budget':>8}{'plain ms':>10}{'pages':>8}{'hybrid':>8}{'out':>7}{'dropped':>9}{'checkpoint':>12}{'of the need':>13}"
-    )
+    print(describe(options.rounds))
     result = {}
     for name in options.only:
         measured = measure(CASES[name], [share / 100 for share in options.shares], options.rounds, options.spill)
-        need = measured["need_bytes"]
-        checkpoint_share = f"{measured['checkpoint_bytes'] / need:.0%}" if "checkpoint_bytes" in measured else "-"
-        for share, row in measured["shares"].items():
-            moved = {
-                key: statistics.median(one["each_step"][key] for one in row["figures"]) / MIB
-                for key in ("page_out_bytes", "drop_bytes")
-            }
-            ratios = [over_plain(row, variant) for variant in VARIANTS]
-            print(
-                f"{name:<12}{need / MIB:>9.0f}{share:>8.0%}{statistics.median(row['plain']) * 1e3:>10.0f}{ratios[0]:>8}{ratios[1]:>8}"
-                f"{moved['page_out_bytes']:>7.0f}{moved['drop_bytes']:>9.0f}{ratios[2]:>12}{checkpoint_share:>13}",
-                flush=True,
-            )
+        print("\n".join(describe_rows(name, measured)), flush=True)
         result[name] = measured
     if options.json:
         with open(options.json, "w") as file:
