@@ -1,8 +1,9 @@
 // Blocks that are dropped: they hold nothing until somebody needs them, and then have the bytes that a replay made.
+#include <functional>
 #include <map>
 #include <set>
 
-#include "pager_fixture.h"
+#include "executor_fixture.h"
 #include "tensorpager/base/errors.h"
 
 namespace tensorpager::pager {
@@ -27,7 +28,11 @@ class Seeds final : public Rebuilder {
     exposed.insert(block.number);
     return !needed.contains(block.number);
   }
-  bool replay(const DueReplay&) noexcept override { return true; }
+  std::function<void()> planned = [] {};
+  bool replay(const DueReplay&) noexcept override {
+    planned();
+    return true;
+  }
   void rebuild(Block& block) override {
     if (!held.contains(block.number)) return;
     const PinSet op(pager_, Temporaries::kKeep);
@@ -144,6 +149,35 @@ TEST_F(DropsTest, AreRebuiltForAnOpWhosePinsWouldLeaveNoRoom) {
   op.admit();
   EXPECT_TRUE(is_filled(other, 1));
   EXPECT_TRUE(is_filled(dropped, 2));
+}
+
+TEST_F(DropsTest, CountAsBlocksThatLeaveAndReturnInTheCostsOfTransfers) {
+  start(1_MiB);
+  Block& block = make_replayable(kBlock, 1);
+  ASSERT_TRUE(pager_.drop(block));
+  EXPECT_TRUE(holds(block, 1));
+  EXPECT_EQ(pager_.transfer_costs().page_out.blocks, 1U);
+  EXPECT_EQ(pager_.transfer_costs().page_in.blocks, 1U);
+}
+
+/// What a plan's replays take is no cost of transfers, and is counted once, whatever is allocated in them.
+TEST_F(DropsTest, OfAPlanAreRebuiltInATimeOfTheirOwn) {
+  start(1_MiB);
+  Script source;
+  pager_.follow(&source);
+  source.due.emplace();
+  const auto begin = std::chrono::steady_clock::now();
+  seeds_.planned = [&] {
+    source.due.reset();
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    make(kBlock, 1);
+  };
+  pager_.end_op(pager_.begin_op({}, {}));
+  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
+  pager_.follow(nullptr);
+  EXPECT_GE(counts().replay_seconds, 0.05);
+  EXPECT_LE(counts().paging_seconds, elapsed.count());
+  EXPECT_LT(pager_.transfer_costs().rest, counts().replay_seconds);
 }
 
 TEST_F(DropsTest, ThatDieTellTheirRebuilder) {

@@ -35,7 +35,7 @@ class Script final : public ActionSource {
     if (at_end_first) std::exchange(at_end_first, nullptr)();
     actions = std::exchange(at_end, {});
   }
-  std::optional<DueReplay> due_replay() const override { return std::nullopt; }
+  std::optional<DueReplay> due_replay() const override { return due; }
   std::uint64_t replayed_later() const override { return 0; }
   void taken_over(Block&, Block&) override {}
   void created(Block&) override {}
@@ -57,6 +57,7 @@ class Script final : public ActionSource {
   std::uint64_t resized_ops() const override { return 0; }
   std::uint64_t misses() const override { return 0; }
 
+  std::optional<DueReplay> due;
   std::vector<Action> at_begin, at_end;  // of the next op
   int ended = 0;                         // ops
   bool expects = true;                   // the next op

@@ -66,10 +66,9 @@ Bytes Pager::charged() {
 TransferCosts Pager::transfer_costs() {
   const Lock lock(*this);
   return {.rates = transfers_.queues() != nullptr ? transfers_.queues()->rates() : transfer::Queues::Rates(),
-          .page_out = {counts_.page_out_handling_seconds, counts_.page_outs + counts_.clean_drops},
-          .page_in = {counts_.page_in_handling_seconds, counts_.page_ins},
-          .rest = paging_seconds() - counts_.page_out_stall_seconds - counts_.page_in_stall_seconds -
-                  counts_.page_out_handling_seconds - counts_.page_in_handling_seconds};
+          .page_out = {counts_.page_out_handling_seconds, counts_.page_outs + counts_.clean_drops + counts_.drops},
+          .page_in = {counts_.page_in_handling_seconds, counts_.page_ins + counts_.rebuilds},
+          .rest = paging_seconds() - counts_.seconds_of_transfers() - counts_.replay_seconds};
 }
 
 std::vector<Curve::Point> Pager::curve() {

@@ -26,9 +26,9 @@ struct TransferCosts {
     Handling since(const Handling& before) const { return {seconds - before.seconds, blocks - before.blocks}; }
   };
   transfer::Queues::Rates rates = {};
-  Handling page_out = {};
-  Handling page_in = {};
-  double rest = 0;  // other seconds of paging, without stalls: a plan's bookkeeping, births out of pieces
+  Handling page_out = {};  // and drops: a block leaves in the same way
+  Handling page_in = {};   // and rebuilds
+  double rest = 0;  // other seconds of paging, without stalls and replays: a plan's bookkeeping, births out of pieces
 
   double rest_each() const {
     return std::max(rest, 0.0) / std::max(1.0, static_cast<double>(page_out.blocks + page_in.blocks));

@@ -1,5 +1,6 @@
 // Notifies an action source of ops. All with the lock held, but for the calls of ops.
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "tensorpager/pager/lock.h"
@@ -40,8 +41,22 @@ OpEnd Pager::begin_op(const base::OpSignature& op, std::span<Block* const> touch
         return executor_.source()->ends_window() ? OpEnd::kAtOnce : OpEnd::kLate;
       }
     }
-    is_followed = rebuilder_.load()->replay(*due);
+    is_followed = run_replay(*due);
   }
+}
+
+bool Pager::run_replay(const DueReplay& due) {
+  const auto begin = std::chrono::steady_clock::now();
+  double of_transfers = 0;
+  {
+    const Lock lock(*this);
+    of_transfers = counts_.seconds_of_transfers();
+  }
+  const bool is_expected = rebuilder_.load()->replay(due);
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+  const Lock lock(*this);
+  counts_.replay_seconds += std::max(0.0, took.count() - (counts_.seconds_of_transfers() - of_transfers));
+  return is_expected;
 }
 
 OpEnd Pager::begin_replay(const DueReplay& replay, std::span<Block* const> touched) {
@@ -69,7 +84,7 @@ void Pager::run_due_replays() {
       const Lock lock(*this);
       if (is_told_to_source()) due = due_replay();
     }
-    if (!due || !rebuilder_.load()->replay(*due)) return;
+    if (!due || !run_replay(*due)) return;
   }
 }
 

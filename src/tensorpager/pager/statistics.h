@@ -57,7 +57,14 @@ struct Statistics {
   double stall_seconds = 0;            // time ops waited for transfers: the sum of the next two
   double page_out_stall_seconds = 0;
   double page_in_stall_seconds = 0;
-  double paging_seconds = 0;  // stalls, handling and all else that paging took of ops, while recorded or followed
+  double replay_seconds = 0;  // ops that plans ran again, without the stalls and the handling in them
+  double paging_seconds =
+      0;  // stalls, handling, replays and all else that paging took of ops, while recorded or followed
+
+  /// Stalls and handling.
+  double seconds_of_transfers() const {
+    return page_out_handling_seconds + page_in_handling_seconds + page_out_stall_seconds + page_in_stall_seconds;
+  }
 
   template <typename Visit>
   void for_each(Visit&& visit) const {
@@ -111,6 +118,7 @@ struct Statistics {
     visit("stall_seconds", stall_seconds);
     visit("page_out_stall_seconds", page_out_stall_seconds);
     visit("page_in_stall_seconds", page_in_stall_seconds);
+    visit("replay_seconds", replay_seconds);
     visit("paging_seconds", paging_seconds);
   }
 };

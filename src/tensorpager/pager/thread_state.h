@@ -32,7 +32,8 @@ struct ThreadState {
   bool entered = false;            // was asked what kind of thread it is
   bool keeps_allocations = false;  // R4: a collective's own thread; what it allocates is never evicted
   Replaying replaying = Replaying::kNo;
-  bool in_pager = false;  // holds the pager's lock: a fault now is a real one
+  bool times_paging = false;  // see PagingTime
+  bool in_pager = false;      // holds the pager's lock: a fault now is a real one
 };
 
 [[gnu::tls_model("initial-exec")]] extern constinit thread_local ThreadState t_state;
