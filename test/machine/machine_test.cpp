@@ -62,6 +62,14 @@ TEST(Machine, TimesOpsByTheirWorkElseAsMeasured) {
   EXPECT_EQ(Machine().time_of({.time = 800ns, .flops = 9}), 800ns);
 }
 
+TEST(Machine, TakesBlocksAwayAndMapsThemAgainForAReplay) {
+  Machine machine;
+  machine.out.handling = 30ns;
+  machine.in.handling = 70ns;
+  EXPECT_EQ(machine.time_of({.time = 800ns, .rebuilds = 2}), 1000ns);
+  EXPECT_EQ(with_link_share(machine, 0.5).time_of({.time = 800ns, .rebuilds = 2}), 1000ns);
+}
+
 TEST(Machine, ComparesTwoTracesOfOneWindow) {
   const trace::Trace there{.ops = {{.name = "a", .time = 10ns}, {.name = "b", .time = 30ns}}};
   trace::Trace here = there;

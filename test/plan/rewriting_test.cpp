@@ -59,6 +59,7 @@ TEST(Rewriting, DropsAStorageAfterItsLastUseAndGivesTheRebuiltOneANumberOfItsOwn
   EXPECT_TRUE(done.entries[3].replayed);
   EXPECT_EQ(done.entries[3].op, 1u);
   EXPECT_EQ(done.trace.ops[3].births, std::vector{storage(4)});
+  EXPECT_EQ(done.trace.ops[3].rebuilds, 1u);
   EXPECT_EQ(done.storages[4], storage(2));
   EXPECT_EQ(done.trace.ops[4].reads, (std::vector{storage(1), storage(4)}));
   EXPECT_EQ(done.trace.ops[5].deaths, (std::vector{storage(1), storage(4), storage(3)}));

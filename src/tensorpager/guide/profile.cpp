@@ -4,6 +4,7 @@
 #include <array>
 #include <chrono>
 #include <cstdio>
+#include <numeric>
 #include <optional>
 
 #include "tensorpager/plan/liveness.h"
@@ -18,17 +19,15 @@ double overhead_of(std::chrono::nanoseconds step, std::chrono::nanoseconds compu
 
 double overhead_of(const plan::Prediction& predicted) { return overhead_of(predicted.step, predicted.compute); }
 
-namespace {
-
-plan::Prediction without_replays(plan::Prediction prediction, const plan::Plan& plan, const trace::Trace& trace) {
-  for (const plan::Replay& replay : plan.replays) prediction.compute -= trace.ops[replay.op].time;
-  return prediction;
+std::chrono::nanoseconds compute_of(const trace::Trace& trace, const machine::Machine& machine) {
+  const std::vector<machine::Nanoseconds> times = plan::op_times(trace, machine);
+  return std::accumulate(times.begin(), times.end(), std::chrono::nanoseconds(0));
 }
 
-}  // namespace
-
 plan::Prediction ClassProfile::predicted() const {
-  return without_replays(agenda->plan().predicted, agenda->plan(), *trace);
+  plan::Prediction prediction = agenda->plan().predicted;
+  prediction.compute = compute;
+  return prediction;
 }
 
 const ClassProfile* Profile::find(const std::vector<base::OpSignature>& signatures) const {
@@ -48,7 +47,8 @@ std::vector<plan::Prediction> Profile::predict_again(const Profile& other, const
     const auto rewriting = plan::rewrite(*one.trace, plan.replays);
     if (!rewriting) return {};  // a replay was found to give something else
     const auto op_times = plan::op_times(rewriting.value().trace, machine);
-    predictions.push_back(without_replays(plan::predict(plan, op_times, machine), plan, *one.trace));
+    predictions.push_back(plan::predict(plan, op_times, machine));
+    predictions.back().compute = compute_of(*one.trace, machine);
   }
   return predictions;
 }
@@ -88,11 +88,14 @@ Profile profile_of(std::vector<plan::GivenPlan> plans) {
   profile.origin = Profile::Origin::kUser;
   for (plan::GivenPlan& one : plans) {
     const plan::Liveness liveness(one.trace);
+    std::chrono::nanoseconds compute = one.plan.predicted.compute;
+    for (const plan::Replay& replay : one.plan.replays) compute -= one.trace.ops[replay.op].time;
     profile.classes.push_back({.agenda = std::make_shared<const follow::Agenda>(one.trace, std::move(one.plan)),
                                .trace = nullptr,
                                .blocks = std::vector<std::uint64_t>(one.trace.storages.size()),
                                .need = liveness.need(),
                                .floor = liveness.floor(),
+                               .compute = compute,
                                .share = 1.0 / static_cast<double>(plans.size())});
     profile.classes.back().trace = std::make_shared<const trace::Trace>(std::move(one.trace));
   }

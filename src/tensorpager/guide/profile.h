@@ -24,13 +24,17 @@ struct ClassProfile {
   std::uint64_t end = 0;              // op index of the session at the end of the last window
   base::Bytes need = {};
   base::Bytes floor = {};
+  std::chrono::nanoseconds compute{0};              // of the program's ops in a window, without replays; as predicted
   double share = 0;                                 // of the class in all recorded ops
   bool is_similar = false;                          // no two of its windows are equal; the plan is for similar ones
   std::optional<double> lower_bound_overhead = {};  // over a window's compute time; unknown for a user-supplied plan
 
-  /// The compute time is that of the program's ops, without replays.
+  /// By the plan, with `compute` as the compute time.
   plan::Prediction predicted() const;
 };
+
+/// The time of the trace's ops on the machine.
+std::chrono::nanoseconds compute_of(const trace::Trace& trace, const machine::Machine& machine);
 
 /// Step time over compute time, minus 1.
 double overhead_of(std::chrono::nanoseconds step, std::chrono::nanoseconds compute);

@@ -84,6 +84,10 @@ Nanoseconds Link::time_of(base::Bytes bytes) const {
 double Link::fastest() const { return std::ranges::max_element(steps, {}, &Step::bytes_per_second)->bytes_per_second; }
 
 Nanoseconds Machine::time_of(const trace::Op& op) const {
+  return time_of_kernels(op) + op.rebuilds * (out.handling + in.handling);
+}
+
+Nanoseconds Machine::time_of_kernels(const trace::Op& op) const {
   const bool has_work = op.flops > 0 || op.moved > base::Bytes(0);
   if (byte_rate == 0 || (!has_work && op.time > Nanoseconds(0)))
     return nanoseconds_of(std::chrono::duration<double>(op.time).count() * time_scale);

@@ -37,7 +37,9 @@ struct Card {
 };
 
 /// If the machine has rates, the time of an op with known work is a roofline: the longer of its arithmetic and its
-/// movement of bytes at these rates, plus a launch. Otherwise it is the measured time, scaled.
+/// movement of bytes at these rates, plus a launch. Otherwise it is the measured time, scaled. A replay takes as long
+/// as its op, and for each storage that it rebuilds the handling of a page-out and a page-in: the block was taken away
+/// and is mapped again.
 struct Machine {
   std::string name;
   base::Bytes memory = base::kUnlimited;
@@ -50,6 +52,9 @@ struct Machine {
   std::optional<Card> card = {};                 // of an accelerator that can be emulated
 
   Nanoseconds time_of(const trace::Op& op) const;
+
+ private:
+  Nanoseconds time_of_kernels(const trace::Op& op) const;
 };
 
 /// The factor that turns op times recorded `there` into those `here`, by their sums. The traces are of one window;

@@ -127,6 +127,7 @@ class Rewriter {
       if (is_entry(id)) return "it keeps " + name(id) + ", which lives over the window's end";
     }
     Op made = without_storages(was);
+    made.rebuilds = static_cast<std::uint32_t>(replay.keeps.size());
     const auto make_anew = [&](StorageId id) {
       if (!has(replay.keeps, id)) {
         made.temporary += base::round_up(trace_.storages[index(id)].bytes, trace_.granule);

@@ -79,7 +79,8 @@ DropSearch::DropSearch(const Groundwork& groundwork, Means means)
 double DropSearch::cost_a_byte(std::uint32_t gap, Arguments arguments) const {
   const Droppable& one = recomputation_.droppable()[gap];
   const Nanoseconds cost = arguments == Arguments::kFreed ? one.cost : one.shared;
-  return (seconds(cost) + 1e-9) / static_cast<double>(one.bytes);
+  const Nanoseconds handling = groundwork_.problem.machine.out.handling + groundwork_.problem.machine.in.handling;
+  return (seconds(cost + handling) + 1e-9) / static_cast<double>(one.bytes);
 }
 
 std::vector<DropSearch::Choice> DropSearch::run() {

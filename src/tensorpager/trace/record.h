@@ -41,10 +41,11 @@ struct Op {
   base::Bytes moved = {};  // bytes that its kernel reads and writes
   Precision precision = Precision::kFloat32;
   Purity purity = Purity::kNever;
-  bool random = false;     // draws from a generator
-  bool list = false;       // works on lists of tensors (foreach, fused)
-  bool backward = false;   // called by the autograd engine
-  bool optimizer = false;  // within an optimizer's step
+  bool random = false;         // draws from a generator
+  bool list = false;           // works on lists of tensors (foreach, fused)
+  bool backward = false;       // called by the autograd engine
+  bool optimizer = false;      // within an optimizer's step
+  std::uint32_t rebuilds = 0;  // of a replay, in a rewritten trace: storages that it keeps; see plan/rewriting.h
 };
 
 struct Trace {
