@@ -401,8 +401,8 @@ MUTATIONS = [
     Mutation(
         "hybrid-takes-what-is-slower-with-full-links",
         "planning/planners/hybrid_planner.cpp",
-        "    if (!found || found->predicted.step > best.plan.predicted.step) return;",
-        "    if (!found) return;",
+        "!planned || planned->plan.predicted.step > best.plan.predicted.step || ",
+        "!planned || ",
         "planning",
     ),
     Mutation(
@@ -447,5 +447,33 @@ MUTATIONS = [
         "largest_[2 * node] >= largest_[2 * node + 1]",
         "largest_[2 * node] > largest_[2 * node + 1]",
         "planning",
+    ),
+    Mutation(
+        "replays-are-costs-of-transfers",
+        "pager/accounts.cpp",
+        "counts_.seconds_of_transfers() - counts_.replay_seconds}",
+        "counts_.seconds_of_transfers()}",
+        "pager",
+    ),
+    Mutation(
+        "paging-within-paging-counts-twice",
+        "pager/paging_time.h",
+        "counts_(counts && !t_state.times_paging)",
+        "counts_(counts)",
+        "pager",
+    ),
+    Mutation(
+        "rebuilt-blocks-are-mapped-for-nothing",
+        "machine/machine.cpp",
+        "time_of_kernels(op) + op.rebuilds * (out.handling + in.handling)",
+        "time_of_kernels(op)",
+        "machine",
+    ),
+    Mutation(
+        "replays-rebuild-nothing",
+        "plan/rewriting.cpp",
+        "    made.rebuilds = static_cast<std::uint32_t>(replay.keeps.size());\n",
+        "",
+        "plan",
     ),
 ]

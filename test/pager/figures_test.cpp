@@ -1,10 +1,13 @@
 // Floor and need: what ops required, and what the program would have held had nothing been evicted.
+#include <atomic>
+#include <chrono>
 #include <latch>
 #include <thread>
 
 #include "executor_fixture.h"
 #include "pager_fixture.h"
 #include "tensorpager/base/errors.h"
+#include "tensorpager/pager/paging_time.h"
 
 namespace tensorpager::pager {
 namespace {
@@ -129,6 +132,18 @@ TEST_F(FigureTest, PagingIsStallsHandlingAndMoreWhereAPlanIsFollowed) {
   EXPECT_GT(followed.paging_seconds, followed.stall_seconds + followed.handling_seconds);
   make(kBlock, 4);
   EXPECT_EQ(counts().paging_seconds, followed.paging_seconds) << "nobody asks";
+}
+
+TEST(PagingTime, CountsWhatIsMeasuredWithinItOnce) {
+  std::atomic<std::int64_t> sum{0};
+  const auto begin = std::chrono::steady_clock::now();
+  {
+    const PagingTime outer(true, &sum);
+    const PagingTime inner(true, &sum);
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  EXPECT_GE(std::chrono::nanoseconds(sum), std::chrono::milliseconds(5));
+  EXPECT_LE(std::chrono::nanoseconds(sum), std::chrono::steady_clock::now() - begin);
 }
 
 }  // namespace
