@@ -21,6 +21,7 @@ class Seeds final : public Rebuilder {
   std::multiset<std::uint64_t> needed;  // blocks that dropped ones are made from
   std::vector<std::uint64_t> deaths;
   int settled_elsewhere = 0;
+  std::chrono::milliseconds takes{0};
 
   bool hold(Block& block) override { return seeds.contains(block.number) && held.insert(block.number).second; }
   void release(const Block& block) noexcept override { held.erase(block.number); }
@@ -35,6 +36,7 @@ class Seeds final : public Rebuilder {
   }
   void rebuild(Block& block) override {
     if (!held.contains(block.number)) return;
+    std::this_thread::sleep_for(takes);
     const PinSet op(pager_, Temporaries::kKeep);
     Block& fresh = pager_.create(block.size);
     fill(fresh, seeds.at(block.number));
@@ -155,9 +157,11 @@ TEST_F(DropsTest, CountAsBlocksThatLeaveAndReturnInTheCostsOfTransfers) {
   start(1_MiB);
   Block& block = make_replayable(kBlock, 1);
   ASSERT_TRUE(pager_.drop(block));
+  seeds_.takes = std::chrono::milliseconds(5);
   EXPECT_TRUE(holds(block, 1));
   EXPECT_EQ(pager_.transfer_costs().page_out.blocks, 1U);
   EXPECT_EQ(pager_.transfer_costs().page_in.blocks, 1U);
+  EXPECT_GE(counts().replay_seconds, 0.004);
 }
 
 /// What a plan's replays take is no cost of transfers, and is counted once, whatever is allocated in them.

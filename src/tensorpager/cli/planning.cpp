@@ -21,12 +21,6 @@ namespace {
 
 double seconds(machine::Nanoseconds time) { return std::chrono::duration<double>(time).count(); }
 
-double compute_of(const trace::Trace& trace, const machine::Machine& machine) {
-  machine::Nanoseconds sum{0};
-  for (const machine::Nanoseconds time : plan::op_times(trace, machine)) sum += time;
-  return seconds(sum);
-}
-
 double ratio_less_one(double whole, double part) { return part > 0 ? whole / part - 1 : 0; }
 
 }  // namespace
@@ -113,11 +107,11 @@ void require_valid(const trace::Trace& trace, const plan::Plan& plan, const std:
 Figures::Figures(const trace::Trace& trace, const plan::Liveness& liveness, const plan::Plan& plan,
                  const machine::Machine& machine, const sim::Outcome& outcome)
     : step_seconds(seconds(outcome.measured.step)),
-      overhead(ratio_less_one(step_seconds, compute_of(trace, machine))),
+      overhead(ratio_less_one(step_seconds, seconds(machine.time_of_ops(trace)))),
       lower_bound_overhead(
           ratio_less_one(seconds(planning::lower_bound(liveness, plan::op_times(trace, machine), machine, plan.budget)),
-                         compute_of(trace, machine))),
-      recompute_seconds(seconds(outcome.measured.compute) - compute_of(trace, machine)),
+                         seconds(machine.time_of_ops(trace)))),
+      recompute_seconds(seconds(outcome.measured.compute) - seconds(machine.time_of_ops(trace))),
       stall_seconds(seconds(outcome.stalled())),
       page_out(outcome.measured.page_out),
       page_in(outcome.measured.page_in),

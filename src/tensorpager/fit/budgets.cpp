@@ -28,9 +28,8 @@ Cost cheapest_within(const trace::Trace& trace, const machine::Machine& machine,
   const plan::Liveness liveness(trace);
   const std::uint64_t floor = liveness.floor().count();
   const std::uint64_t width = liveness.need().count() - floor;
-  machine::Nanoseconds compute{0};
-  for (const trace::Op& op : trace.ops) compute += machine.time_of(op);
-  Cost best{.budget = liveness.need(), .step = compute, .overhead = 0, .page_out = {}, .page_in = {}};
+  Cost best{
+      .budget = liveness.need(), .step = machine.time_of_ops(trace), .overhead = 0, .page_out = {}, .page_in = {}};
   std::uint64_t above = kSteps, below = 0;  // in 1/kSteps of the width: cheap enough, and too expensive
   for (unsigned plans = 0; plans < most_plans && above - below > 1; ++plans) {
     const std::uint64_t middle = (above + below) / 2;

@@ -27,7 +27,7 @@ Estimate estimate(const trace::Trace& trace, const machine::Machine& machine, ba
   found.ops = trace.ops.size();
   found.parts = composition_at_peak(trace, liveness);
   found.peak_op = trace.ops[found.parts.op].name;
-  for (const trace::Op& op : trace.ops) found.compute += machine.time_of(op);
+  found.compute = machine.time_of_ops(trace);
   found.free = cheapest_within(trace, machine, kFree, found.ops > kLargeTrace ? kMostPlansOfLarge : kMostPlans);
   found.half = cost_of(trace, machine, base::Bytes(found.need.count() / 2));
   if (!found.fits() && found.card > kContext)

@@ -117,7 +117,7 @@ base::Result<Profile, NoProfile> analyse(const trace::Stream& stream, Bytes budg
                      .end = from.end,
                      .need = liveness.need(),
                      .floor = liveness.floor(),
-                     .compute = compute_of(from.trace, machine),
+                     .compute = machine.time_of_ops(from.trace),
                      .share = from.share,
                      .is_similar = from.is_similar});
     one.trace = std::make_shared<const trace::Trace>(std::move(from.trace));

@@ -4,7 +4,6 @@
 #include <array>
 #include <chrono>
 #include <cstdio>
-#include <numeric>
 #include <optional>
 
 #include "tensorpager/plan/liveness.h"
@@ -18,11 +17,6 @@ double overhead_of(std::chrono::nanoseconds step, std::chrono::nanoseconds compu
 }
 
 double overhead_of(const plan::Prediction& predicted) { return overhead_of(predicted.step, predicted.compute); }
-
-std::chrono::nanoseconds compute_of(const trace::Trace& trace, const machine::Machine& machine) {
-  const std::vector<machine::Nanoseconds> times = plan::op_times(trace, machine);
-  return std::accumulate(times.begin(), times.end(), std::chrono::nanoseconds(0));
-}
 
 plan::Prediction ClassProfile::predicted() const {
   plan::Prediction prediction = agenda->plan().predicted;
@@ -48,7 +42,7 @@ std::vector<plan::Prediction> Profile::predict_again(const Profile& other, const
     if (!rewriting) return {};  // a replay was found to give something else
     const auto op_times = plan::op_times(rewriting.value().trace, machine);
     predictions.push_back(plan::predict(plan, op_times, machine));
-    predictions.back().compute = compute_of(*one.trace, machine);
+    predictions.back().compute = machine.time_of_ops(*one.trace);
   }
   return predictions;
 }

@@ -33,9 +33,6 @@ struct ClassProfile {
   plan::Prediction predicted() const;
 };
 
-/// The time of the trace's ops on the machine.
-std::chrono::nanoseconds compute_of(const trace::Trace& trace, const machine::Machine& machine);
-
 /// Step time over compute time, minus 1.
 double overhead_of(std::chrono::nanoseconds step, std::chrono::nanoseconds compute);
 double overhead_of(const plan::Prediction& predicted);

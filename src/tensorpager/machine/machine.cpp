@@ -87,6 +87,12 @@ Nanoseconds Machine::time_of(const trace::Op& op) const {
   return time_of_kernels(op) + op.rebuilds * (out.handling + in.handling);
 }
 
+Nanoseconds Machine::time_of_ops(const trace::Trace& trace) const {
+  Nanoseconds sum{0};
+  for (const trace::Op& op : trace.ops) sum += time_of(op);
+  return sum;
+}
+
 Nanoseconds Machine::time_of_kernels(const trace::Op& op) const {
   const bool has_work = op.flops > 0 || op.moved > base::Bytes(0);
   if (byte_rate == 0 || (!has_work && op.time > Nanoseconds(0)))

@@ -52,6 +52,8 @@ struct Machine {
   std::optional<Card> card = {};                 // of an accelerator that can be emulated
 
   Nanoseconds time_of(const trace::Op& op) const;
+  /// Of all ops, if nothing stalls.
+  Nanoseconds time_of_ops(const trace::Trace& trace) const;
 
  private:
   Nanoseconds time_of_kernels(const trace::Op& op) const;

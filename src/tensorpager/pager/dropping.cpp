@@ -1,11 +1,42 @@
 // Blocks that are dropped, and rebuilt when somebody needs them.
+#include <algorithm>
+#include <chrono>
 #include <span>
 #include <vector>
 
 #include "tensorpager/pager/lock.h"
 #include "tensorpager/pager/pager.h"
+#include "tensorpager/pager/thread_state.h"
 
 namespace tensorpager::pager {
+
+/// Counts the time that replays take, but for that of transfers meanwhile. What runs within a replay is a part of it.
+class Pager::ReplayTime {
+ public:
+  explicit ReplayTime(Pager& pager) : pager_(pager), counts_(t_state.replaying == Replaying::kNo) {
+    if (counts_) of_transfers_ = seconds_of_transfers();
+  }
+  ~ReplayTime() {
+    if (!counts_) return;
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin_;
+    const double of_transfers = seconds_of_transfers() - of_transfers_;
+    const Lock lock(pager_);
+    pager_.counts_.replay_seconds += std::max(0.0, took.count() - of_transfers);
+  }
+  ReplayTime(const ReplayTime&) = delete;
+  ReplayTime& operator=(const ReplayTime&) = delete;
+
+ private:
+  double seconds_of_transfers() const {
+    const Lock lock(pager_);
+    return pager_.counts_.seconds_of_transfers();
+  }
+
+  Pager& pager_;
+  const bool counts_;
+  const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+  double of_transfers_ = 0;
+};
 
 void Pager::set_rebuilder(Rebuilder* rebuilder) {
   const Lock lock(*this);
@@ -52,7 +83,13 @@ void Pager::end_drops() {
 }
 
 void Pager::rebuild(std::span<Block* const> blocks) {
+  const ReplayTime time(*this);
   for (Block* block : blocks) rebuilder_.load()->rebuild(*block);
+}
+
+bool Pager::run_replay(const DueReplay& due) {
+  const ReplayTime time(*this);
+  return rebuilder_.load()->replay(due);
 }
 
 }  // namespace tensorpager::pager

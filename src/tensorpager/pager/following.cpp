@@ -1,6 +1,5 @@
 // Notifies an action source of ops. All with the lock held, but for the calls of ops.
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
 #include "tensorpager/pager/lock.h"
@@ -43,20 +42,6 @@ OpEnd Pager::begin_op(const base::OpSignature& op, std::span<Block* const> touch
     }
     is_followed = run_replay(*due);
   }
-}
-
-bool Pager::run_replay(const DueReplay& due) {
-  const auto begin = std::chrono::steady_clock::now();
-  double of_transfers = 0;
-  {
-    const Lock lock(*this);
-    of_transfers = counts_.seconds_of_transfers();
-  }
-  const bool is_expected = rebuilder_.load()->replay(due);
-  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
-  const Lock lock(*this);
-  counts_.replay_seconds += std::max(0.0, took.count() - (counts_.seconds_of_transfers() - of_transfers));
-  return is_expected;
 }
 
 OpEnd Pager::begin_replay(const DueReplay& replay, std::span<Block* const> touched) {

@@ -217,7 +217,8 @@ class Pager {
   }
   Block& create_once(base::Bytes size);
   void run_due_replays();
-  /// See Rebuilder::replay. Counts its time.
+  class ReplayTime;
+  /// See Rebuilder::replay.
   bool run_replay(const DueReplay& due);
   std::optional<DueReplay> due_replay();
   void destroy_block(Block& block) noexcept;

@@ -57,7 +57,7 @@ struct Statistics {
   double stall_seconds = 0;            // time ops waited for transfers: the sum of the next two
   double page_out_stall_seconds = 0;
   double page_in_stall_seconds = 0;
-  double replay_seconds = 0;  // ops that plans ran again, without the stalls and the handling in them
+  double replay_seconds = 0;  // ops that ran again, without the stalls and the handling meanwhile
   double paging_seconds =
       0;  // stalls, handling, replays and all else that paging took of ops, while recorded or followed
 

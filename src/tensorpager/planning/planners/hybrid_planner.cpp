@@ -56,7 +56,7 @@ base::Result<Planned, Infeasible> plan_choice(const Problem& problem, const Choi
 
 /// Runs on a thread of its own, or when it is asked for if this thread is to plan alone.
 template <typename Make>
-auto begin(const Problem& problem, Make make) {
+auto start(const Problem& problem, Make make) {
   return std::async(problem.options.threads > 1 ? std::launch::async : std::launch::deferred, std::move(make));
 }
 
@@ -70,7 +70,7 @@ class HybridPlanner final : public Planner {
     if (best.plan.predicted.step > groundwork.starts.back()) {
       std::future<base::Result<Plan, Infeasible>> alone;
       if (problem.boundary == nullptr)
-        alone = begin(problem, [&] { return plan_with_replays_alone(problem, groundwork); });
+        alone = start(problem, [&] { return plan_with_replays_alone(problem, groundwork); });
       const std::vector<Choice> choices = DropSearch(groundwork, Means::kReplaysAndTransfers).run();
       const std::size_t at_once = std::max(1U, problem.options.threads);
       for (std::size_t first = 0; first < choices.size(); first += at_once)
@@ -88,7 +88,7 @@ class HybridPlanner final : public Planner {
     const auto is_promising = [&](const Choice& one) { return !one.replays.empty() && one.step < best.step; };
     std::vector<std::future<base::Result<Planned, Infeasible>>> found(choices.size());
     for (std::size_t i = 0; i < choices.size(); ++i)
-      if (is_promising(choices[i])) found[i] = begin(problem, [&, i] { return plan_choice(problem, choices[i]); });
+      if (is_promising(choices[i])) found[i] = start(problem, [&, i] { return plan_choice(problem, choices[i]); });
     for (std::size_t i = 0; i < choices.size(); ++i) {
       if (!found[i].valid() || !is_promising(choices[i])) continue;
       auto planned = found[i].get();
