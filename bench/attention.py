@@ -6,10 +6,8 @@ What a budget of that of one batch takes of the time, for that batch and for mul
 
 import argparse
 import json
-import os
 
-import torch
-from following import ABOVE_FLOOR, in_session, timed
+from following import ABOVE_FLOOR, in_session, read_with_session_options, timed
 from recomputing import MIB, made_inside
 from workloads import seq2seq
 
@@ -55,14 +53,7 @@ def main() -> None:
     parser.add_argument("--times", type=int, nargs="+", default=[1, 2, 4, 8], help="batches, as multiples of --batch")
     parser.add_argument("--share", type=int, default=50, help="the budget, in percent of what --batch needs")
     parser.add_argument("--width", type=int, default=128)
-    parser.add_argument("--link")
-    parser.add_argument("--spill")
-    parser.add_argument("--json")
-    options = parser.parse_args()
-    torch.set_num_threads(1)
-    os.environ["TENSORPAGER_PLAN_SYNC"] = "1"
-    if options.link:
-        os.environ["TENSORPAGER_LINK"] = options.link
+    options = read_with_session_options(parser)
     print("measured: wall ms of a step, divided by the batch; torch at 1 thread, one round")
     print("out, dropped: MiB of a step of the hybrid plan")
     print(HEAD)

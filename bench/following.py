@@ -82,13 +82,18 @@ def measure(build, shares: list[float], rounds: int, spill: str | None) -> dict:
 
 
 def read_options(description: str) -> argparse.Namespace:
-    """Of this command and of recomputing.py. Sets what the sessions take from the environment."""
+    """Of this command and of recomputing.py."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--spill")
-    parser.add_argument("--link")
     parser.add_argument("--shares", type=int, nargs="+", default=[75, 50, 33, 25])
     parser.add_argument("--only", nargs="+", choices=list(CASES), default=list(CASES))
+    return read_with_session_options(parser)
+
+
+def read_with_session_options(parser: argparse.ArgumentParser) -> argparse.Namespace:
+    """Adds where the bytes go, reads the command line, and sets what the sessions take from the environment."""
+    parser.add_argument("--spill")
+    parser.add_argument("--link")
     parser.add_argument("--json")
     options = parser.parse_args()
     torch.set_num_threads(1)
