@@ -17,8 +17,10 @@ import sys
 import tempfile
 from pathlib import Path
 
-from mutations import MUTATIONS
+import mutations
+import mutations_of_devices
 
+MUTATIONS = mutations.MUTATIONS + mutations_of_devices.MUTATIONS
 SECONDS = 300  # for a suite: a mutation may wait for ever
 ROOT = Path(__file__).resolve().parent.parent
 

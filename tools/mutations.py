@@ -1,15 +1,6 @@
 """The mutations of mutate.py: each breaks one place, and names the suites that must notice."""
 
-from typing import NamedTuple
-
-
-class Mutation(NamedTuple):
-    name: str
-    file: str  # below src/tensorpager
-    old: str
-    new: str
-    suites: str  # by folder, in the order in which they are run
-
+from mutation import Mutation
 
 MUTATIONS = [
     # --- who leaves, and when page-ins begin
@@ -29,7 +20,7 @@ MUTATIONS = [
     ),
     Mutation(
         "await-of-a-copy-does-nothing",
-        "pager/page_ins.cpp",
+        "pager/passing_on.cpp",
         "  const base::Stopwatch watch(counts_.page_out_stall_seconds);\n  queues_->host_wait(copies);\n}",
         "  const base::Stopwatch watch(counts_.page_out_stall_seconds);\n}",
         "memory sim",
@@ -37,22 +28,22 @@ MUTATIONS = [
     Mutation(
         "page-in-before-its-own-page-out",
         "pager/page_ins.cpp",
-        "  arrival.after |= copies_from(place) | block.copy;",
-        "  arrival.after |= copies_from(place);",
+        "  arrival.after |= uses_of(place) | block.copy;",
+        "  arrival.after |= uses_of(place);",
         "memory sim",
     ),
     Mutation(
         "page-in-before-the-page-out-of-its-place",
         "pager/page_ins.cpp",
-        "  arrival.after |= copies_from(place) | block.copy;",
+        "  arrival.after |= uses_of(place) | block.copy;",
         "  arrival.after |= block.copy;",
         "memory sim",
     ),
     Mutation(
         "page-in-before-the-page-outs-of-its-pages",
         "pager/page_ins.cpp",
-        "  arrival.after |= copies_from(place) | block.copy;",
-        "  arrival.after = copies_from(place) | block.copy;",
+        "  arrival.after |= uses_of(place) | block.copy;",
+        "  arrival.after = uses_of(place) | block.copy;",
         "memory",
     ),
     Mutation(
@@ -79,7 +70,7 @@ MUTATIONS = [
     Mutation(
         "birth-before-the-page-out-of-its-place",
         "pager/pager.cpp",
-        "    transfers_.await_copies(transfers_.copies_from(place));\n",
+        "    transfers_.begin_in(*block, place);\n",
         "",
         "memory sim",
     ),
@@ -100,7 +91,7 @@ MUTATIONS = [
     Mutation(
         "end-of-an-op-goes-to-any-source",
         "pager/pager.h",
-        "    if (executor_.source() != nullptr && thread == follower_) executor_.end_op();",
+        "    if (executor_.source() != nullptr && (is_on_device() || thread == follower_)) executor_.end_op();",
         "    if (executor_.source() != nullptr || thread == follower_) executor_.end_op();",
         "pager follow",
     ),

@@ -29,6 +29,7 @@ class Storages final : public pager::Holders {
     return block.holder != nullptr && static_cast<Storage*>(block.holder)->block == &block;
   }
   void set_data(pager::Block& block, std::byte* data) override { static_cast<Storage*>(block.holder)->data = data; }
+  void stop_raising(std::span<pager::Block* const>) override {}
   void forget(pager::Block& block) noexcept override { block.holder = nullptr; }
 };
 

@@ -2,7 +2,10 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
+#include <bit>
 #include <cerrno>
+#include <utility>
 
 #include "tensorpager/base/errors.h"
 
@@ -29,23 +32,41 @@ AddressSpace::AddressSpace()
   const std::uint64_t huge = base::kHugePage.count();
   std::byte* raw = reserve(kSize + huge, "the address range (try `ulimit -v unlimited`)");
   base_ = raw + (huge - reinterpret_cast<std::uint64_t>(raw) % huge) % huge;
-  table_ = reinterpret_cast<void**>(reserve((kSize >> kPageShift) * sizeof(void*), "the block table"));
+  table_ = reinterpret_cast<void**>(reserve(table_bytes(), "the block table"));
+}
+
+AddressSpace::AddressSpace(std::byte* begin, Bytes size, Bytes granule)
+    : base_(begin),
+      size_(size.count()),
+      slab_end_(0),
+      shift_(static_cast<std::uint64_t>(std::countr_zero(granule.count()))),
+      owns_addresses_(false),
+      slab_{0, base::Extents(Bytes(0), granule)},
+      small_{0, base::Extents(Bytes(0), granule)},
+      large_{0, base::Extents(Bytes(0), granule)} {
+  table_ = reinterpret_cast<void**>(reserve(table_bytes(), "the block table"));
+  open_table(large_, size_);
 }
 
 AddressSpace::~AddressSpace() {
-  munmap(base_, kSize);
-  munmap(table_, (kSize >> kPageShift) * sizeof(void*));
+  if (owns_addresses_) munmap(base_, size_);
+  munmap(table_, table_bytes());
+}
+
+const AddressSpace::Zone& AddressSpace::zone_of(std::uint64_t at) const {
+  if (!owns_addresses_) return large_;
+  return at < kSlabZone ? slab_ : at < kSlabZone + kSmallZone ? small_ : large_;
 }
 
 AddressSpace::Zone& AddressSpace::zone_of(std::uint64_t at) {
-  return at < kSlabZone ? slab_ : at < kSlabZone + kSmallZone ? small_ : large_;
+  return const_cast<Zone&>(std::as_const(*this).zone_of(at));
 }
 
 void AddressSpace::open_table(Zone& zone, std::uint64_t end) {
   if (end <= zone.table_open) return;
-  const std::uint64_t open = (end + kTableStep - 1) / kTableStep * kTableStep;
-  void** first = table_ + ((zone.begin + zone.table_open) >> kPageShift);
-  const std::uint64_t bytes = ((open - zone.table_open) >> kPageShift) * sizeof(void*);
+  const std::uint64_t open = std::min((end + kTableStep - 1) / kTableStep * kTableStep, size_ - zone.begin);
+  void** first = table_ + ((zone.begin + zone.table_open) >> shift_);
+  const std::uint64_t bytes = ((open - zone.table_open) >> shift_) * sizeof(void*);
   if (mprotect(first, bytes, PROT_READ | PROT_WRITE) != 0)
     throw base::IoError("mprotect", "the block table", Bytes(bytes), errno);
   zone.table_open = open;
@@ -71,10 +92,10 @@ void AddressSpace::give_back(std::byte* at, Bytes size) {
 
 void* AddressSpace::owner_before(const void* address) const {
   const std::uint64_t at = offset(address);
-  const Zone& zone = at < kSlabZone ? slab_ : at < kSlabZone + kSmallZone ? small_ : large_;
+  const Zone& zone = zone_of(at);
   if (at - zone.begin >= zone.table_open) return nullptr;
-  const std::uint64_t first = zone.begin >> kPageShift;
-  for (std::uint64_t page = at >> kPageShift;; --page) {
+  const std::uint64_t first = zone.begin >> shift_;
+  for (std::uint64_t page = at >> shift_;; --page) {
     if (table_[page] != nullptr) return table_[page];
     if (page == first) return nullptr;
   }

@@ -20,6 +20,9 @@ class AddressSpace {
  public:
   /// Reserves addresses for the life of the process. Throws IoError if the kernel refuses.
   AddressSpace();
+  /// Of addresses that somebody else has, as a device's memory: only the table is made. Blocks start at multiples of
+  /// the granule, a power of two. It has no slabs, and nothing can be taken.
+  AddressSpace(std::byte* begin, base::Bytes size, base::Bytes granule);
   ~AddressSpace();
   AddressSpace(const AddressSpace&) = delete;
   AddressSpace& operator=(const AddressSpace&) = delete;
@@ -29,17 +32,20 @@ class AddressSpace {
   void give_back(std::byte* at, base::Bytes size);
   std::byte* take_slab_chunk(base::Bytes size);  // aligned to its size
 
-  bool contains(const void* address) const { return offset(address) < kSize; }
-  bool is_slab(const void* address) const { return offset(address) < kSlabZone; }
+  bool contains(const void* address) const { return offset(address) < size_; }
+  bool is_slab(const void* address) const { return offset(address) < slab_end_; }
 
   /// The owner set for exactly this first page.
-  void* owner_at(const void* first) const { return table_[offset(first) >> kPageShift]; }
-  void set_owner(const void* first, void* owner) { table_[offset(first) >> kPageShift] = owner; }
+  void* owner_at(const void* first) const { return table_[offset(first) >> shift_]; }
+  /// Does nothing if the address is outside, as that of a device's block can be.
+  void set_owner(const void* first, void* owner) {
+    if (contains(first)) table_[offset(first) >> shift_] = owner;
+  }
   /// The owner of the nearest block that starts at or before the address, in its zone; null if there is none.
   void* owner_before(const void* address) const;
 
   const std::byte* begin() const { return base_; }
-  const std::byte* end() const { return base_ + kSize; }
+  const std::byte* end() const { return base_ + size_; }
 
  private:
   static constexpr std::uint64_t kPageShift = 12;
@@ -61,8 +67,13 @@ class AddressSpace {
   Zone& zone_of(std::uint64_t offset);
   std::byte* take_from(Zone& zone, base::Bytes size, base::Bytes alignment);
   void open_table(Zone& zone, std::uint64_t end);
+  const Zone& zone_of(std::uint64_t offset) const;
+  std::uint64_t table_bytes() const { return (size_ >> shift_) * sizeof(void*); }
 
   std::byte* base_ = nullptr;
+  const std::uint64_t size_ = kSize, slab_end_ = kSlabZone;
+  const std::uint64_t shift_ = kPageShift;  // of the granule at which blocks start
+  const bool owns_addresses_ = true;
   void** table_ = nullptr;
   Zone slab_, small_, large_;
 };

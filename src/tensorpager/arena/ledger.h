@@ -18,9 +18,10 @@ class Ledger {
   base::Bytes slabs() const { return slabs_; }        // the part of resident that is slab chunks
   base::Bytes live() const { return live_; }          // resident and paged out: what the program holds
   base::Bytes charged() const { return resident_ + pooled_ + passed_on_; }
-  base::Bytes peak() const { return peak_; }  // of charged
-  base::Bytes need() const { return need_; }  // peak of live: the peak had nothing been evicted
-  base::Bytes over() const { return over_; }  // the most by which charged exceeded the budget
+  base::Bytes peak() const { return peak_; }                // of charged
+  base::Bytes recent_peak() const { return recent_peak_; }  // the same, since the program asked to forget it
+  base::Bytes need() const { return need_; }                // peak of live: the peak had nothing been evicted
+  base::Bytes over() const { return over_; }                // the most by which charged exceeded the budget
 
   /// Whether `more` fits that takes no pages that are passed on, or takes `of_passed_on` of them. The pool is trimmed
   /// for it.
@@ -44,7 +45,10 @@ class Ledger {
   void set_pooled(base::Bytes n) { pooled_ = n, note_peak(); }
   void set_passed_on(base::Bytes n) { passed_on_ = n, note_peak(); }
   /// Counts from now on.
-  void set_budget(base::Bytes n) { budget_ = n, peak_ = charged(), need_ = live_, over_ = base::Bytes(0); }
+  void set_budget(base::Bytes n) {
+    budget_ = n, peak_ = recent_peak_ = charged(), need_ = live_, over_ = base::Bytes(0);
+  }
+  void forget_recent_peak() { recent_peak_ = charged(); }
   /// Keeps what was counted.
   void lift_budget() { budget_ = base::kUnlimited; }
 
@@ -54,10 +58,11 @@ class Ledger {
 
   void note_peak() {
     peak_ = std::max(peak_, charged());
+    recent_peak_ = std::max(recent_peak_, charged());
     if (charged() > budget_) over_ = std::max(over_, charged() - budget_);
   }
 
-  base::Bytes budget_, resident_, slabs_, pooled_, passed_on_, live_, peak_, need_, over_;
+  base::Bytes budget_, resident_, slabs_, pooled_, passed_on_, live_, peak_, recent_peak_, need_, over_;
 };
 
 }  // namespace tensorpager::arena

@@ -10,8 +10,13 @@
 
 namespace tensorpager::device {
 
-enum class Queue : std::uint8_t { kPageOuts, kPageIns };
-inline constexpr std::size_t kQueues = 2;
+/// The queues of transfers; and those in which a device computes, one for each of its streams that the program uses:
+/// kCompute and the kComputeQueues - 1 after it. A host computes in none, as what it has called is done.
+enum class Queue : std::uint8_t { kPageOuts, kPageIns, kCompute };
+inline constexpr std::size_t kComputeQueues = 14;
+inline constexpr std::size_t kQueues = static_cast<std::size_t>(Queue::kCompute) + kComputeQueues;
+
+constexpr std::size_t index_of(Queue queue) { return static_cast<std::size_t>(queue); }
 
 /// One piece of work in a queue. Tickets of one queue ascend in the order of submission.
 struct Ticket {
@@ -29,7 +34,7 @@ class Fence {
  public:
   Fence() = default;  // nothing
   // NOLINTNEXTLINE(google-explicit-constructor): a ticket says what is to be waited for, too
-  Fence(const Ticket& ticket) { up_to_[index(ticket.queue)] = ticket.number; }
+  Fence(const Ticket& ticket) { up_to_[index_of(ticket.queue)] = ticket.number; }
 
   /// Both.
   Fence operator|(const Fence& other) const {
@@ -39,15 +44,13 @@ class Fence {
   }
   Fence& operator|=(const Fence& other) { return *this = *this | other; }
 
-  std::uint64_t up_to(Queue queue) const { return up_to_[index(queue)]; }
+  std::uint64_t up_to(Queue queue) const { return up_to_[index_of(queue)]; }
   /// Whether what it waits for is done no earlier than this ticket.
   bool covers(const Ticket& ticket) const { return ticket.number <= up_to(ticket.queue); }
   bool is_empty() const { return *this == Fence(); }
   friend bool operator==(const Fence&, const Fence&) = default;
 
  private:
-  static std::size_t index(Queue queue) { return static_cast<std::size_t>(queue); }
-
   std::array<std::uint64_t, kQueues> up_to_{};
 };
 

@@ -42,7 +42,7 @@ const char* name_of(Profile::Origin origin, bool replaces) {
 void Guide::activate_user_supplied(Profile profile) {
   auto shared = std::make_shared<Profile>(std::move(profile));
   pager_.call_at_boundary([this, shared] {
-    shared->thread = std::this_thread::get_id();
+    shared->thread = this_thread();
     activate(shared);
   });
 }
@@ -56,7 +56,7 @@ void Guide::activate_pending() {
     lock.unlock();
     return call_at_boundary(&Guide::check_pause, kOpsOfPause);  // this task took its place
   }
-  const bool is_for_this = pending_ && pending_->thread == std::this_thread::get_id();
+  const bool is_for_this = pending_ && pending_->thread == this_thread();
   if (pending_) {
     const bool is_for_another = is_following(phase_) && known_->thread != pending_->thread;
     if (is_for_another || (!is_for_this && schedule_.miss_boundary())) pending_.reset();

@@ -32,7 +32,8 @@ Guide::Guide(pager::Pager& pager, Options options)
     : pager_(pager),
       options_(std::move(options)),
       recorder_(options_.granule.value_or(pager.charge_for(base::Bytes(1))), options_.least_ops,
-                pager.is_placed() ? trace::Recorder::Temporaries::kInOnePiece : trace::Recorder::Temporaries::kApart),
+                pager.is_placed() ? trace::Recorder::Temporaries::kInOnePiece : trace::Recorder::Temporaries::kApart,
+                pager.is_on_device() ? trace::Recorder::Threads::kTogether : trace::Recorder::Threads::kApart),
       adherence_(options_.refines ? Adherence::kMostReplacements : 0),
       worker_([this] { run_analysis(); }, [this] { call_at_boundary(&Guide::activate_pending); }) {
   if (!options_.plans) schedule_.stop();
@@ -114,7 +115,7 @@ bool Guide::is_on_followed_thread() {
   bool has_ended = false;
   {
     const std::lock_guard lock(mutex_);
-    if (known_->thread == std::this_thread::get_id()) {
+    if (known_->thread == this_thread()) {
       schedule_.meet_boundary();
       return true;
     }

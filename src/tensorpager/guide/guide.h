@@ -79,6 +79,8 @@ class Guide final : public base::EventSink {
   void call_at_boundary(void (Guide::*task)(), std::uint64_t after_ops = 0);
   void at_boundary();
   bool is_on_followed_thread();
+  /// On a device all threads are one program: backward passes run on a thread of the engine, others wait for it.
+  std::thread::id this_thread() const { return pager_.is_on_device() ? std::thread::id() : std::this_thread::get_id(); }
   void request_analysis();
   void run_analysis();
   void note_none(NoProfile reason);

@@ -1,13 +1,6 @@
 #include "tensorpager/memory/rebinding_binding.h"
 
-#include <sys/mman.h>
-
-#include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <utility>
-
-#include "tensorpager/base/errors.h"
 
 namespace tensorpager::memory {
 
@@ -16,68 +9,57 @@ using base::Bytes;
 using pager::Access;
 using pager::Block;
 using pager::Place;
-
-namespace {
-
-constexpr Bytes kOpenStep{std::uint64_t{32} << 20};
-
-Bytes addresses_to_hold() { return base::round_up(base::physical_memory() + base::physical_memory(), kOpenStep); }
-
-}  // namespace
+using Protection = ArenaMemory::Protection;
 
 RebindingBinding::RebindingBinding(arena::AddressSpace& space, pager::Holders& holders, PlaceReuse reuse)
-    : PlacedBinding(base::kPage, addresses_to_hold()),
+    : RebindingBinding(space, holders, std::make_unique<HostArena>(space), reuse) {}
+
+RebindingBinding::RebindingBinding(arena::AddressSpace& space, pager::Holders& holders,
+                                   std::unique_ptr<ArenaMemory> memory, PlaceReuse reuse)
+    : PlacedBinding(memory->granule(), memory->most()),
       space_(space),
       holders_(holders),
-      reuse_(reuse),
-      range_(addresses_to_hold()),
-      base_(space.take(range_)),
-      is_open_(range_.count() / kOpenStep.count()) {}
-
-void RebindingBinding::protect(std::byte* at, Bytes size, int protection) {
-  ++system_calls_;
-  if (mprotect(at, size.count(), protection) != 0) throw base::IoError("mprotect", "the arena", size, errno);
-}
+      memory_(std::move(memory)),
+      reuse_(reuse) {}
 
 void RebindingBinding::move(Block& block, const Place& to) {
-  open(to);
+  std::byte* const at = memory_->open(to);
+  std::byte* const from = block.data;
   const bool was_protected = poison_ && block.is_clean();
-  if (was_protected) protect(block.data, block.charged, PROT_READ | PROT_WRITE);
-  std::memmove(base_ + to.offset, block.data, block.charged.count());
-  space_.set_owner(block.data, nullptr);
-  block.data = base_ + to.offset;
-  space_.set_owner(block.data, &block);
-  if (was_protected) protect(block.data, block.charged, PROT_READ);
-  holders_.set_data(block, block.data);
+  if (was_protected) memory_->protect(from, block.charged, Protection::kWritable);
+  memory_->move(at, from, block.charged);
+  space_.set_owner(from, nullptr);
+  block.data = at;
+  space_.set_owner(at, &block);
+  if (was_protected) memory_->protect(at, block.charged, Protection::kReadOnly);
+  holders_.set_data(block, at);
   places_.move(block, to);
+  memory_->close(from);
 }
 
-/// Opens only part of the arena: accessible bytes count against the process's limit of data (`ulimit -d`), used or not.
-void RebindingBinding::open(const Place& place) {
-  for (std::uint64_t step = place.offset / kOpenStep.count(); step * kOpenStep.count() < place.end(); ++step) {
-    if (is_open_[step]) continue;
-    protect(base_ + step * kOpenStep.count(), kOpenStep, PROT_READ | PROT_WRITE);
-    is_open_[step] = true;
-  }
+/// The block has no bytes there any more.
+void RebindingBinding::free_place(Block& block) noexcept {
+  places_.give_back(block);
+  memory_->close(std::exchange(block.data, nullptr));
 }
 
 std::byte* RebindingBinding::acquire(Block& block, const Place& place, Bytes) {
-  open(place);
+  std::byte* const at = memory_->open(place);
   places_.take(place, block);
-  return base_ + place.offset;
+  return at;
 }
 
 std::byte* RebindingBinding::acquire_slab_chunk(const Place& place, Bytes) {
-  open(place);
+  std::byte* const at = memory_->open(place);
   places_.take_for_slab(place);
-  return base_ + place.offset;
+  return at;
 }
 
 void RebindingBinding::release(Block& block) noexcept {
   if (block.data != nullptr) {
-    if (block.is_clean() && poison_) protect(block.data, block.charged, PROT_READ | PROT_WRITE);
-    if (poison_) std::memset(block.data, pager::kPoison, block.charged.count());
-    places_.give_back(block);
+    if (block.is_clean() && poison_) memory_->protect(block.data, block.charged, Protection::kWritable);
+    if (poison_) memory_->poison(block.data, block.charged);
+    free_place(block);
   }
   if (block.holder != nullptr) holders_.forget(block);
 }
@@ -85,12 +67,11 @@ void RebindingBinding::release(Block& block) noexcept {
 pager::Relocation RebindingBinding::begin_unbind(Block& block) {
   holders_.set_data(block, nullptr);
   if (poison_) {
-    protect(block.data, block.charged, PROT_READ | PROT_WRITE);
-    if (!block.copying) std::memset(block.data, pager::kPoison, block.charged.count());
+    memory_->protect(block.data, block.charged, Protection::kWritable);
+    if (!block.copying) memory_->poison(block.data, block.charged);
   }
   space_.set_owner(block.data, nullptr);
-  places_.give_back(block);
-  block.data = nullptr;
+  free_place(block);
   return {.way = pager::Relocation::Way::kOut};
 }
 
@@ -108,7 +89,7 @@ std::vector<Piece> RebindingBinding::stage(Block& block, const Place& place, Byt
 pager::Relocation RebindingBinding::begin_bind(Block& block, std::vector<Piece> pieces, Access access) {
   block.data = pieces.front().at;
   // The fuzzer finds writes that no op announced: they fault, and are counted.
-  if (poison_ && access == Access::kRead) protect(block.data, block.charged, PROT_READ);
+  if (poison_ && access == Access::kRead) memory_->protect(block.data, block.charged, Protection::kReadOnly);
   space_.set_owner(block.data, &block);
   holders_.set_data(block, block.data);
   return {.way = pager::Relocation::Way::kIn};
@@ -120,10 +101,13 @@ pager::Relocation RebindingBinding::begin_take_over(Block& block, Block& fresh) 
   return begin_bind(block, {{std::exchange(fresh.data, nullptr), fresh.charged}}, Access::kWrite);
 }
 
-void RebindingBinding::discard(Block& block, std::span<const Piece>) noexcept { places_.give_back(block); }
+void RebindingBinding::discard(Block& block, std::span<const Piece> pieces) noexcept {
+  places_.give_back(block);
+  memory_->close(pieces.front().at);
+}
 
 void RebindingBinding::make_writable(Block& block) {
-  if (poison_) protect(block.data, block.charged, PROT_READ | PROT_WRITE);
+  if (poison_) memory_->protect(block.data, block.charged, Protection::kWritable);
 }
 
 }  // namespace tensorpager::memory

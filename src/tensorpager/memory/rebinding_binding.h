@@ -1,14 +1,16 @@
 // The rebinding binding: all blocks share one arena of exactly the budget, and a block may be paged in at another
-// address, so whatever the program finds it by (a storage) is notified of the new one. CUDA will use it; on the CPU it
+// address, so whatever the program finds it by (a storage) is notified of the new one. A device uses it; on the CPU it
 // proves, with real numerics, that everything the program does goes through ops and guarded accessors.
 //
 // A block can be evicted once a storage has claimed it. Until then its address is all that anybody knows of it: scratch
 // memory, or a tensor that its op has not returned yet.
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "tensorpager/arena/address_space.h"
+#include "tensorpager/memory/arena_memory.h"
 #include "tensorpager/pager/placed_binding.h"
 
 namespace tensorpager::memory {
@@ -18,10 +20,13 @@ enum class PlaceReuse : std::uint8_t { kAfterCopy, kDuringCopy };
 
 class RebindingBinding final : public pager::PlacedBinding {
  public:
-  /// Both must outlive this. Throws IoError if the arena's addresses cannot be had.
+  /// In the host's memory. Both must outlive this. Throws IoError if the arena's addresses cannot be had.
   RebindingBinding(arena::AddressSpace& space, pager::Holders& holders, PlaceReuse reuse = PlaceReuse::kAfterCopy);
+  /// In this memory, of which `space` knows the addresses.
+  RebindingBinding(arena::AddressSpace& space, pager::Holders& holders, std::unique_ptr<ArenaMemory> memory,
+                   PlaceReuse reuse);
 
-  base::Bytes charge_for(base::Bytes size) const override { return base::round_up(size, base::kPage); }
+  base::Bytes charge_for(base::Bytes size) const override { return base::round_up(size, memory_->granule()); }
   std::byte* acquire(pager::Block& block, const arena::Place& place, base::Bytes pool_allowance) override;
   std::byte* acquire_slab_chunk(const arena::Place& place, base::Bytes pool_allowance) override;
   void release(pager::Block& block) noexcept override;
@@ -32,26 +37,23 @@ class RebindingBinding final : public pager::PlacedBinding {
   pager::Relocation begin_take_over(pager::Block& block, pager::Block& fresh) override;
   void discard(pager::Block& block, std::span<const arena::Piece> pieces) noexcept override;
   void make_writable(pager::Block& block) override;
-  void poison(bool on) override { poison_ = on; }
-  std::uint64_t system_calls() const override { return system_calls_; }
+  void poison(bool on) override { poison_ = on && memory_->can_be_poisoned(); }
+  std::uint64_t system_calls() const override { return memory_->system_calls(); }
 
   bool passes_places_on() const override { return reuse_ == PlaceReuse::kDuringCopy; }
+  device::ComputeQueues* compute_queues() override { return memory_->compute_queues(); }
   void move(pager::Block& block, const pager::Place& to) override;
   void leave_place_to(pager::Block& old, pager::Block& block) override;
   pager::Holders* holders() override { return &holders_; }
 
  private:
-  void open(const pager::Place& place);
-  void protect(std::byte* at, base::Bytes size, int protection);
+  void free_place(pager::Block& block) noexcept;
 
   arena::AddressSpace& space_;
   pager::Holders& holders_;
+  std::unique_ptr<ArenaMemory> memory_;
   const PlaceReuse reuse_;
-  base::Bytes range_;  // addresses that we hold
-  std::byte* base_;
-  std::vector<bool> is_open_;  // accessible, in steps of so many bytes from base_
   bool poison_ = false;
-  std::uint64_t system_calls_ = 0;
 };
 
 }  // namespace tensorpager::memory

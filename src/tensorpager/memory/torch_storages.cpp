@@ -39,7 +39,7 @@ void TorchStorages::give_up(Block& block) {
   if (has(block)) {
     c10::StorageImpl& storage = storage_of(block);
     storage._mutable_data_ptr_no_checks().release_context();
-    storage.set_data_ptr_noswap({block.data, block.data, &free_block, c10::DeviceType::CPU});
+    storage.set_data_ptr_noswap({block.data, block.data, &free_block, storage.device()});
   }
   if (block.holder != nullptr) forget(block);
 }
@@ -52,9 +52,15 @@ bool TorchStorages::has(const Block& block) const {
 
 void TorchStorages::set_data(Block& block, std::byte* data) {
   c10::StorageImpl& storage = storage_of(block);
-  if (data == nullptr) mark(storage, kPagedOut);
+  if (data == nullptr && raises_) mark(storage, kPagedOut);
   set_data_pointer(storage, data);
   if (data != nullptr) clear_mark(storage);
+}
+
+void TorchStorages::stop_raising(std::span<Block* const> absent) {
+  raises_ = false;
+  for (const Block* block : absent)
+    if (block->holder != nullptr) clear_mark(storage_of(*block));
 }
 
 void TorchStorages::forget(Block& block) noexcept {

@@ -17,10 +17,14 @@ class TorchStorages final : public pager::Holders {
   bool has(const pager::Block& block) const override;
   void give_up(pager::Block& block) override;
   void set_data(pager::Block& block, std::byte* data) override;
+  void stop_raising(std::span<pager::Block* const> absent) override;
   void forget(pager::Block& block) noexcept override;
 
   /// The deleter by which a storage is known to have claimed its block, which is then its context.
   static void free_claimed(void* block);
+
+ private:
+  bool raises_ = true;
 };
 
 }  // namespace tensorpager::memory

@@ -63,6 +63,16 @@ Bytes Pager::charged() {
   return ledger_.charged();
 }
 
+Bytes Pager::recent_peak() {
+  const Lock lock(*this);
+  return ledger_.recent_peak();
+}
+
+void Pager::forget_peak() {
+  const Lock lock(*this);
+  table_.forget_recent_peak();
+}
+
 TransferCosts Pager::transfer_costs() {
   const Lock lock(*this);
   return {.rates = transfers_.queues() != nullptr ? transfers_.queues()->rates() : transfer::Queues::Rates(),

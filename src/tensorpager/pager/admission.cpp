@@ -135,8 +135,7 @@ bool Admission::gather(PinSet& pins, Bytes wanted) {
   bool is_free = true;
   for (Block* block : gathering.to_evict) is_free = transfers_.page_out(*block) && is_free;
   if (is_free) {
-    transfers_.await_copies(transfers_.passed_on().copies());
-    for (const auto& [block, to] : gathering.moves) placed_->move(*block, to);
+    for (const auto& [block, to] : gathering.moves) transfers_.move(*block, to);
   }
   return is_free;
 }

@@ -14,6 +14,7 @@
 #include <memory>
 
 #include "tensorpager/base/bytes.h"
+#include "tensorpager/pager/device_order.h"
 #include "tensorpager/transfer/queues.h"
 
 namespace tensorpager::pager {
@@ -64,6 +65,7 @@ struct Block {
   transfer::Slot slot;                    // has bytes while the block is leaving, below, arriving or clean
   std::atomic<bool> is_versioned{false};  // the rebuilder keeps a version of its contents: writes are announced to it
   std::shared_ptr<Relocating> relocated;  // its pages, if they are copied from elsewhere while it is leaving
+  DeviceUse use;                          // by a device, and by transfers, if blocks have places
   std::uint32_t mended = 0;               // times it was made accessible or writable; wraps
   std::uint32_t list_index = 0;           // place in the list of its state
 

@@ -21,6 +21,7 @@ bool Transfers::take_away(Block& block) {
   std::uint64_t word = block.state();
   if ((word & ~kClean) != 0 || !block.word.compare_exchange_strong(word, kAbsent)) return false;
   const base::Stopwatch watch(counts_.page_out_handling_seconds);
+  if (placed_ != nullptr) leave_place(block);
   const Relocation pages = binding_.begin_unbind(block);
   try {
     pages.carry_out();
@@ -42,6 +43,7 @@ bool Transfers::take_away(Block& block) {
 void Transfers::take_over(Block& block, Block& fresh) {
   const base::Stopwatch watch(counts_.page_in_handling_seconds);
   fresh.word.fetch_or(kAbsent, std::memory_order_acq_rel);
+  block.use.take_from(fresh.use);
   const Relocation pages = binding_.begin_take_over(block, fresh);
   table_.change(fresh, Residence::kDead);
   try {

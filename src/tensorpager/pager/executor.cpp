@@ -237,8 +237,7 @@ bool Executor::move(Block& block, std::uint64_t offset) {
   const auto to = places.find(PlannedPlace{offset, block.charged});
   if (!to || *to == places.place_of(block)) return true;
   if (!places.can_move(block, *to)) return false;
-  transfers_.await_copies(transfers_.copies_from(*to));
-  placed_->move(block, *to);
+  transfers_.move(block, *to);
   return true;
 }
 

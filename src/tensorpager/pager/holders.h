@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 
 #include "tensorpager/pager/block.h"
 
@@ -19,6 +20,8 @@ class Holders {
   virtual bool has(const Block& block) const = 0;
   /// Reports where the block's bytes are from now on; null: paged out, raw access raises.
   virtual void set_data(Block& block, std::byte* data) = 0;
+  /// From now on raw access to blocks that are paged out does not raise, and no longer to these.
+  virtual void stop_raising(std::span<Block* const> absent) = 0;
   /// The block died: its holder is not notified any more.
   virtual void forget(Block& block) noexcept = 0;
 };

@@ -16,7 +16,7 @@ void Transfers::begin_page_in(Block& block, const Place& place, Access access, P
   const base::Stopwatch watch(counts_.page_in_handling_seconds);
   Arrival arrival = stage(block, place, pages);
   arrival.access = access;
-  arrival.after |= copies_from(place) | block.copy;
+  arrival.after |= uses_of(place) | block.copy;
   transfer::PageIn in{.after = arrival.after, .slot = block.slot, .to = {}};
   for (const arena::Piece& piece : arrival.pieces) in.to.emplace_back(piece.at, piece.bytes.count());
   if (mover_ != nullptr) {
@@ -31,6 +31,7 @@ void Transfers::begin_page_in(Block& block, const Place& place, Access access, P
   }
   block.copying = false;
   block.copy = {};
+  if (placed_ != nullptr) block.use.begin_behind(arrival.ticket);
   settle_pool();
   table_.change(block, Residence::kArriving);
   arriving_.push_back(std::move(arrival));
@@ -108,6 +109,7 @@ void Transfers::release_staging(const Arrival& arrival) noexcept {
   } else {
     std::vector<arena::Piece> pieces = arrival.pieces;
     std::erase_if(pieces, [&](const arena::Piece& piece) { return passed_on_pages_.give_back(piece); });
+    if (placed_ != nullptr) leave_place(*arrival.block);
     binding_.discard(*arrival.block, pieces);
     settle_passed_on();
   }
@@ -121,16 +123,6 @@ void Transfers::await_relocations() {
   for (const Arrival& arrival : arriving_)
     if (arrival.placing) moves |= arrival.ticket;
   if (queues_ != nullptr) queues_->host_wait(moves);
-}
-
-void Transfers::await_copies(const transfer::Fence& copies) noexcept {
-  if (copies.is_empty()) return;
-  const base::Stopwatch watch(counts_.page_out_stall_seconds);
-  queues_->host_wait(copies);
-}
-
-transfer::Fence Transfers::copies_from(const Place& place) const {
-  return passes_places_on_ ? passed_on_.copies_from(place) : transfer::Fence();
 }
 
 Arrival Transfers::take_arrival(Block& block) {

@@ -61,7 +61,9 @@ void Transfers::submit_copy(Block& block) {
       block.copy = queues_->submit(std::move(out));
     } else {
       binding_.begin_page_out(block);
-      block.copy = queues_->submit(transfer::PageOut{.from = {block.data, block.charged.count()}, .slot = block.slot});
+      block.copy = queues_->submit(
+          {.after = order_.uses_of(block.use), .from = {block.data, block.charged.count()}, .slot = block.slot});
+      if (placed_ != nullptr) block.use.come_behind(block.copy);
     }
   } catch (...) {
     release_slot(block);
@@ -154,6 +156,7 @@ void Transfers::await_copy_of(Block& block) {
 
 /// For a block that is still in its place. Throws as `put_below`.
 void Transfers::unbind(Block& block) {
+  if (placed_ != nullptr) leave_place(block);
   const Relocation pages = binding_.begin_unbind(block);
   try {
     pages.carry_out();

@@ -110,7 +110,7 @@ Block& Pager::create_once(Bytes size) {
                                   : std::nullopt};
     Place place;
     transfers_.with_fresh([&] { place = room_.make_place(wanted); });
-    transfers_.await_copies(transfers_.copies_from(place));
+    transfers_.begin_in(*block, place);
     block->number = ++births_;
     block->data = binding_.acquire(*block, place, ledger_.pool_allowance(block->charged));
     transfers_.settle_pool();
@@ -171,7 +171,7 @@ void Pager::destroy_block(Block& block) noexcept {
     if (block.kept) block.word.fetch_sub(kExport, std::memory_order_relaxed);
   }
   if (block.data != nullptr) space_.set_owner(block.data, nullptr);
-  binding_.release(block);
+  transfers_.release_memory(block);
   table_.change(block, Residence::kDead);
   transfers_.settle_pool();
   note_curve();
@@ -197,7 +197,7 @@ std::byte* Pager::acquire_slab_chunk_once(Bytes size) {
   const Lock lock(*this);
   Place place;
   transfers_.with_fresh([&] { place = room_.make_place({.bytes = size, .is_slab = true}); });
-  transfers_.await_copies(transfers_.copies_from(place));
+  transfers_.begin_slab_in(place);
   std::byte* chunk = binding_.acquire_slab_chunk(place, ledger_.pool_allowance(size));
   transfers_.settle_pool();
   table_.add_slab_chunk(size);
@@ -231,6 +231,38 @@ void Pager::admit_once(PinSet& pins) {
     pins.unpin_all();  // a replay needs room of its own
     rebuild(dropped);
   }
+}
+
+void Pager::order_uses(std::span<Block* const> blocks) {
+  DeviceOrder& order = transfers_.order();
+  const device::Queue queue = order.current();
+  if (order.has_several_queues() && raises_.load(std::memory_order_relaxed)) [[unlikely]]
+    stop_raising();
+  bool are_ordered = true;
+  for (Block* block : blocks) are_ordered = DeviceOrder::note_use(block->use, queue) && are_ordered;
+  if (are_ordered) [[likely]]
+    return;
+  const Lock lock(*this);
+  for (Block* block : blocks)
+    if (!DeviceOrder::note_use(block->use, queue)) order.order(block->use, queue);
+}
+
+/// Where a backward pass changes streams, torch's engine records the uses of gradients outside of ops, by their data
+/// pointers, and does not read what these point to.
+void Pager::stop_raising() {
+  const Lock lock(*this);
+  raises_ = false;
+  if (Holders* const holders = transfers_.holders()) holders->stop_raising(table_.absent());
+}
+
+void Pager::note_use(Block& block, device::Queue queue) {
+  const Lock lock(*this);
+  if (!DeviceOrder::note_use(block.use, queue)) transfers_.order().order(block.use, queue);
+}
+
+void Pager::order_queue(device::Queue waiter, device::QueueSet others) {
+  const Lock lock(*this);
+  transfers_.order().order(waiter, others);
 }
 
 void Pager::keep_room(PinSet& pins) {

@@ -6,6 +6,7 @@
 // public function that throws has released it.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <deque>
@@ -96,6 +97,13 @@ class Pager {
   std::byte* acquire_slab_chunk(base::Bytes size) {
     return with_relief([&] { return acquire_slab_chunk_once(size); });
   }
+  /// Memory that is used to the end of the process by something that keeps its address, as a library's workspace. It is
+  /// charged like a slab chunk, and lies among them. Throws as `create`.
+  std::byte* acquire_for_good(base::Bytes size) {
+    std::byte* const at = acquire_slab_chunk(size);
+    for_good_.fetch_add(size.count(), std::memory_order_relaxed);
+    return at;
+  }
 
   // --- dropped blocks
   /// From now on blocks can be dropped; it must live for ever. Null: no more are.
@@ -137,6 +145,14 @@ class Pager {
     }
   }
   void admit(PinSet& pins);
+  /// Whether blocks are in a device's memory.
+  bool is_on_device() const { return transfers_.order().is_on_device(); }
+  /// Work that the calling thread submits to its queue from now on uses these blocks, which it has pinned.
+  void order_uses(std::span<Block* const> blocks);
+  /// Work in another queue uses the block, already or from now on until it dies.
+  void note_use(Block& block, device::Queue queue);
+  /// What is submitted to the queue from now on comes behind all that the others were given.
+  void order_queue(device::Queue waiter, device::QueueSet others);
 
   // --- following a plan
   /// Calls the task once, with no lock held, when an op begins that no other op called, at least `after_ops` ops from
@@ -195,7 +211,12 @@ class Pager {
   Statistics statistics();
   std::vector<Curve::Point> curve();
   base::Bytes budget() const { return ledger_.budget(); }
+  /// What ops can have of it.
+  base::Bytes budget_of_ops() const { return budget() - std::min(budget(), base::Bytes(for_good_.load())); }
   base::Bytes charged();
+  /// The most that was charged since `forget_peak`, which does not change the statistics.
+  base::Bytes recent_peak();
+  void forget_peak();
 
   void before_fork();
   void after_fork(bool in_child);
@@ -244,13 +265,15 @@ class Pager {
   void notify_of_end() noexcept {
     if (ended_.load(std::memory_order_relaxed) == nullptr) return;
     const ThreadState* const thread = ended_.exchange(nullptr, std::memory_order_acquire);
-    if (executor_.source() != nullptr && thread == follower_) executor_.end_op();
+    if (executor_.source() != nullptr && (is_on_device() || thread == follower_)) executor_.end_op();
   }
   bool is_told_to_source() const {
-    return executor_.source() != nullptr && follower_ == &t_state && t_state.replaying != Replaying::kOnDemand;
+    const bool is_of_program = is_on_device() || follower_ == &t_state;
+    return executor_.source() != nullptr && is_of_program && t_state.replaying != Replaying::kOnDemand;
   }
   void note_unevictable();
   void note_curve();
+  void stop_raising();
 
   bool (*relief_)() = nullptr;
   arena::AddressSpace& space_;
@@ -266,7 +289,9 @@ class Pager {
   std::atomic<std::uint64_t> floor_{0};  // bytes
   Room room_{table_, binding_, transfers_, executor_, counts_, clock_, floor_};
   Admission admission_{*this, binding_, transfers_, room_};
-  const ThreadState* follower_ = nullptr;  // the thread whose ops are reported to the action source
+  // The thread whose ops are reported to the action source. On a device those of all threads are: backward passes run
+  // on a thread of their own, while the program's waits.
+  const ThreadState* follower_ = nullptr;
   std::optional<Curve> curve_;
   BoundaryWork boundary_work_;
   std::optional<Fuzzer> fuzzer_;
@@ -276,9 +301,11 @@ class Pager {
   std::uint64_t births_ = 0;                   // blocks ever made
   std::uint64_t first_op_ = 0;                 // the clock at the start of this session
   std::atomic<std::uint64_t> unevictable_{0};  // bytes in slabs and exports
+  std::atomic<std::uint64_t> for_good_{0};     // bytes of `acquire_for_good`
   std::atomic<std::uint64_t> records_{0};
   std::atomic<base::EventSink*> sink_{nullptr};
   std::atomic<bool> is_followed_{false};
+  std::atomic<bool> raises_{true};                   // raw access to absent blocks of a device
   std::atomic<const ThreadState*> ended_{nullptr};   // the thread of an op of whose end no source was notified yet
   std::atomic<std::int64_t> paging_nanoseconds_{0};  // of the session
 };

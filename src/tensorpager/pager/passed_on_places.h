@@ -1,6 +1,6 @@
-// Places of the arena that were passed on before the bytes in them were copied to the tier. A later user of such a
-// place is ordered behind the copy: a page-in waits for it in its queue, and the host waits before it writes there
-// itself.
+// Places of the arena that were passed on before the work on the bytes in them was done: copies to and from the tier,
+// and what a device computes. A later user of such a place is ordered behind that: a page-in waits for it in its queue,
+// a device's queue before it computes there, and a host before it writes there itself.
 //
 // Only a tier whose copies cannot fail after their submission has such places (Queues::may_fail_late): else the bytes
 // would be lost by a failure.
@@ -10,48 +10,39 @@
 #include <deque>
 
 #include "tensorpager/arena/placement.h"
+#include "tensorpager/device/range_fences.h"
 #include "tensorpager/transfer/queues.h"
 
 namespace tensorpager::pager {
 
 class PassedOnPlaces {
  public:
-  /// `block`: the number of the block that is copied. Copies are added in the order of their submission.
-  void add(std::uint64_t block, const arena::Place& place, transfer::Ticket copy) {
-    places_.push_back({block, place, copy});
-  }
-  void remove_copied(transfer::Queues& queues) {
-    while (!places_.empty() && queues.is_done(places_.front().copy)) places_.pop_front();
+  /// `fence`: when its last user is done, who had come behind `uses_of` the place.
+  void add(const arena::Place& place, const transfer::Fence& fence) { places_.set(place.offset, place.end(), fence); }
+  /// The copy of a block, by its number, whose place is passed on. Copies are added in the order of their submission.
+  void add_copy(std::uint64_t block, transfer::Ticket copy, transfer::Queues& queues) {
+    while (!copies_.empty() && queues.is_done(copies_.front().copy)) copies_.pop_front();
+    copies_.push_back({block, copy});
   }
 
-  /// The copies from bytes of `range`.
-  transfer::Fence copies_from(const arena::Place& range) const {
-    return merge([&](const PassedOn& one) { return one.place.overlaps(range); });
-  }
+  /// The work on bytes of `range`.
+  transfer::Fence uses_of(const arena::Place& range) const { return places_.over(range.offset, range.end()); }
   /// The copies of the block with this number.
   transfer::Fence copies_of(std::uint64_t block) const {
-    return merge([&](const PassedOn& one) { return one.block == block; });
-  }
-  transfer::Fence copies() const {
-    return merge([](const PassedOn&) { return true; });
-  }
-
- private:
-  struct PassedOn {
-    std::uint64_t block;
-    arena::Place place;
-    transfer::Ticket copy;
-  };
-
-  template <typename Condition>
-  transfer::Fence merge(Condition&& condition) const {
     transfer::Fence fence;
-    for (const PassedOn& one : places_)
-      if (condition(one)) fence |= one.copy;
+    for (const Copy& one : copies_)
+      if (one.block == block) fence |= one.copy;
     return fence;
   }
 
-  std::deque<PassedOn> places_;  // oldest copy first
+ private:
+  struct Copy {
+    std::uint64_t block;
+    transfer::Ticket copy;
+  };
+
+  device::RangeFences places_;
+  std::deque<Copy> copies_;  // oldest first
 };
 
 }  // namespace tensorpager::pager

@@ -44,8 +44,7 @@ void Transfers::reclaim_pages(Block& block) noexcept {
 
 void Transfers::pass_place_on(Block& block) {
   if (!block.copying) return finish_page_out(block);
-  passed_on_.remove_copied(*queues_);
-  passed_on_.add(block.number, placed_->places().place_of(block), block.copy);
+  passed_on_.add_copy(block.number, block.copy, *queues_);
   count_page_out(block);
   if (block.residence == Residence::kOrphaned) return release_orphan(block);
   put_below(block);
@@ -58,6 +57,7 @@ Block& Transfers::orphan_place(Block& block) {
   orphan->number = block.number;
   orphan->copy = block.copy;
   orphan->copying = true;
+  orphan->use.take_from(block.use);
   placed_->leave_place_to(*orphan, block);
   *std::find(leaving_.begin(), leaving_.end(), &block) = orphan.get();
   table_.change(block, Residence::kBelow);
@@ -80,10 +80,54 @@ void Transfers::finish_orphan(Block& orphan) noexcept {
 void Transfers::release_orphan(Block& orphan) noexcept {
   remove_leaving(orphan);
   release_slot(orphan);
-  binding_.release(orphan);
+  release_memory(orphan);
   table_.change(orphan, Residence::kDead);
   settle_pool();
   delete &orphan;
+}
+
+transfer::Fence Transfers::uses_of(const Place& place) const {
+  return passes_places_on_ ? passed_on_.uses_of(place) : transfer::Fence();
+}
+
+/// The block is about to give its place back.
+void Transfers::leave_place(const Block& block) noexcept {
+  if (passes_places_on_) passed_on_.add(placed_->places().place_of(block), order_.uses_of(block.use));
+}
+
+void Transfers::begin_in(Block& block, const Place& place) {
+  if (!order_.is_on_device()) return await_copies(uses_of(place));
+  block.use.begin_behind(uses_of(place));
+  order_.use_here(block.use);
+}
+
+void Transfers::begin_slab_in(const Place& place) {
+  if (order_.is_on_device()) return order_.block_host(uses_of(place));
+  await_copies(uses_of(place));
+}
+
+void Transfers::move(Block& block, const Place& to) {
+  if (!order_.is_on_device()) {
+    await_copies(uses_of(to));
+    return placed_->move(block, to);
+  }
+  const Place from = placed_->places().place_of(block);
+  order_.order_here(uses_of(to) | order_.uses_of(block.use));
+  placed_->move(block, to);
+  const transfer::Fence moved = order_.submitted_here();
+  passed_on_.add(from, moved);
+  block.use.begin_behind(moved);
+}
+
+void Transfers::release_memory(Block& block) noexcept {
+  if (placed_ != nullptr && placed_->places().has(block)) leave_place(block);
+  binding_.release(block);
+}
+
+void Transfers::await_copies(const transfer::Fence& copies) noexcept {
+  if (copies.is_empty()) return;
+  const base::Stopwatch watch(counts_.page_out_stall_seconds);
+  queues_->host_wait(copies);
 }
 
 }  // namespace tensorpager::pager

@@ -71,6 +71,8 @@ class PinSet {
       pager_.admit(*this);
     if (room_ != nullptr && pager_.is_placed()) [[unlikely]]
       pager_.keep_room(*this);
+    if (pager_.is_on_device()) [[unlikely]]
+      pager_.order_uses({pins_.begin(), pins_.size()});
     pager_.note_working_set();
   }
   /// R1: pins a result of an inner op, or memory that this op allocated.

@@ -59,6 +59,7 @@ class BlockTable {
   void set_passed_on(base::Bytes passed_on) { ledger_.set_passed_on(passed_on); }
   void set_budget(base::Bytes budget) { ledger_.set_budget(budget); }
   void lift_budget() { ledger_.lift_budget(); }
+  void forget_recent_peak() { ledger_.forget_recent_peak(); }
 
  private:
   void add_absent(Block& block);

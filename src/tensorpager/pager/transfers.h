@@ -10,12 +10,14 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "tensorpager/base/bytes.h"
 #include "tensorpager/base/errors.h"
 #include "tensorpager/pager/binding.h"
 #include "tensorpager/pager/block.h"
+#include "tensorpager/pager/device_order.h"
 #include "tensorpager/pager/passed_on_pages.h"
 #include "tensorpager/pager/passed_on_places.h"
 #include "tensorpager/pager/placed_binding.h"
@@ -54,6 +56,7 @@ class Transfers {
         placed_(binding.placed()),
         mover_(binding.page_mover()),
         holders_(placed_ != nullptr ? placed_->holders() : nullptr),
+        order_(placed_ != nullptr ? placed_->compute_queues() : nullptr),
         counts_(counts),
         clock_(clock) {}
 
@@ -131,10 +134,18 @@ class Transfers {
   /// until it is copied.
   Block& orphan_place(Block& block);
   const PassedOnPlaces& passed_on() const { return passed_on_; }
-  /// The copies from bytes of this place, among those whose places were passed on.
-  transfer::Fence copies_from(const Place& place) const;
-  /// Waits for copies: the host is about to write where they copy from, or the plan awaits them.
+  /// A new block begins in a place that is free: it comes behind the users of that before.
+  void begin_in(Block& block, const Place& place);
+  /// The same for a slab chunk, which anybody may use.
+  void begin_slab_in(const Place& place);
+  /// Moves a resident block, whose address nobody has taken, to a place that is free but for the block itself.
+  void move(Block& block, const Place& to);
+  /// Frees the memory of a block that died, resident or absent.
+  void release_memory(Block& block) noexcept;
+  /// Waits for copies that the plan awaits.
   void await_copies(const transfer::Fence& copies) noexcept;
+  DeviceOrder& order() { return order_; }
+  const DeviceOrder& order() const { return order_; }
 
   // --- in
   /// To a place that is free, if blocks have places; else the caller has made room. If it throws all is as before, but
@@ -161,6 +172,9 @@ class Transfers {
   bool is_claimed(const Block& block) const { return holders_ == nullptr || holders_->has(block); }
 
  private:
+  /// The work on bytes of this place, among those that were passed on.
+  transfer::Fence uses_of(const Place& place) const;
+  void leave_place(const Block& block) noexcept;
   bool may_leave(Block& block);
   bool take_away(Block& block);
   void submit_copy(Block& block);
@@ -194,6 +208,7 @@ class Transfers {
   PlacedBinding* const placed_;  // the same, if its blocks have places; else null
   PageMover* const mover_;       // the same, if it moves pages; else null
   Holders* const holders_;       // null: nobody is notified where blocks are
+  DeviceOrder order_;
   Statistics& counts_;
   const std::atomic<std::uint64_t>& clock_;
   std::unique_ptr<transfer::Queues> queues_;

@@ -36,6 +36,7 @@ class BookkeepingBinding final : public pager::PlacedBinding {
   std::uint64_t system_calls() const override { return 0; }
 
   bool passes_places_on() const override { return true; }
+  device::ComputeQueues* compute_queues() override { return nullptr; }
   void move(pager::Block& block, const pager::Place& to) override { places_.move(block, to); }
   void leave_place_to(pager::Block& old, pager::Block& block) override;
   pager::Holders* holders() override { return nullptr; }

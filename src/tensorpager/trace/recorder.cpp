@@ -25,7 +25,7 @@ Recorder::Ticket Recorder::append(const base::OpFacts& facts) {
                   .slab = slab_,
                   .optimizer_step = optimizers_ > 0 ? optimizer_steps_ : 0,
                   .steps_before = marked_steps_,
-                  .thread = std::this_thread::get_id(),
+                  .thread = threads_ == Threads::kApart ? std::this_thread::get_id() : std::thread::id(),
                   .open = true});
   return first_ + ops_.size() - 1;
 }

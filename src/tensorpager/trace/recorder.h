@@ -32,10 +32,14 @@ class Recorder final : public base::EventSink {
   static constexpr std::size_t kMostOps = std::size_t{1} << 18;
 
   enum class Temporaries : std::uint8_t { kApart, kInOnePiece };
+  /// Whether an op says which thread called it; or not, where threads take turns at one program, as the engine of
+  /// autograd does on a device.
+  enum class Threads : std::uint8_t { kApart, kTogether };
 
   /// Keeps the last `most_ops` ops, and up to twice as many.
-  explicit Recorder(base::Bytes granule, std::size_t most_ops = kMostOps, Temporaries temporaries = Temporaries::kApart)
-      : granule_(granule), temporaries_(temporaries), most_ops_(most_ops) {}
+  explicit Recorder(base::Bytes granule, std::size_t most_ops = kMostOps, Temporaries temporaries = Temporaries::kApart,
+                    Threads threads = Threads::kApart)
+      : granule_(granule), temporaries_(temporaries), threads_(threads), most_ops_(most_ops) {}
 
   Ticket op_begins(const base::OpFacts& facts, std::span<const base::Touch> touched) noexcept override;
   void op_touches(Ticket op, std::span<const base::Touch> touched) noexcept override;
@@ -92,6 +96,7 @@ class Recorder final : public base::EventSink {
 
   const base::Bytes granule_;
   const Temporaries temporaries_;
+  const Threads threads_;
   std::size_t most_ops_;
   mutable std::mutex mutex_;
   std::deque<Op> ops_;

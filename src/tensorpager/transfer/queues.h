@@ -27,6 +27,7 @@ using device::Ticket;
 /// Memory to a slot.
 struct PageOut {
   std::function<void()> first = {};  // called before by the thread that copies; if it throws nothing is copied
+  Fence after = {};                  // it begins only when this is done: a device's work on the bytes
   std::span<const std::byte> from;   // as Tier::write takes it
   Slot slot;
   base::Bytes at = {};  // in the slot
