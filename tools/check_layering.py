@@ -38,7 +38,8 @@ MAY_INCLUDE["memory"] = MAY_INCLUDE["intercept"] = {
     "transfer",
     "pager",
 }
-MAY_INCLUDE["cuda"] = MAY_INCLUDE["replay"] = MAY_INCLUDE["intercept"] | {"intercept"}
+MAY_INCLUDE["replay"] = MAY_INCLUDE["intercept"] | {"intercept"}
+MAY_INCLUDE["cuda"] = MAY_INCLUDE["replay"] | {"memory"}
 MAY_INCLUDE["session"] = set(MAY_INCLUDE)
 MAY_INCLUDE["api"] = set(MAY_INCLUDE)
 MAY_INCLUDE["cli"] = set(MAY_INCLUDE) - {"api"}
@@ -70,7 +71,7 @@ MAY_USE = {
 }
 # Folder and library -> the files, header and source, that may include it. The rest of memory is built without torch too.
 ONLY_IN = {
-    ("memory", "torch"): ("torch_allocator", "torch_storages", "storage_access"),
+    ("memory", "torch"): ("host_memory", "torch_allocator", "torch_storages", "storage_access"),
     ("transfer", "CUDA"): ("cuda_queues",),
 }
 

@@ -10,11 +10,21 @@ def is_emulated() -> bool:
 
 
 def is_recorded() -> bool:
-    return os.environ.get("TENSORPAGER_TRACE_DEVICE") == "cuda"
+    return os.environ.get("TENSORPAGER_DEVICE") == "cuda"
+
+
+def is_paged() -> bool:
+    """Whether the budget is for the device's memory."""
+    return is_recorded() and os.environ.get("TENSORPAGER_BUDGET") not in (None, "", "unlimited")
+
+
+def when_initialised(call) -> None:
+    """Calls it when torch initialises CUDA: a program that forks before must find CUDA untouched."""
+    import torch
+
+    torch.cuda._lazy_call(call)
 
 
 def watch(core) -> None:
-    """From torch's own initialisation of CUDA on: a program that forks before it must find CUDA untouched."""
-    import torch
-
-    torch.cuda._lazy_call(core.watch_device)
+    """From torch's own initialisation of CUDA on."""
+    when_initialised(core.watch_device)

@@ -32,7 +32,7 @@ def install(core) -> None:
     def leased(data_ptr):
         @functools.wraps(data_ptr)
         def wrapper(thing):
-            if thing.device.type != "cpu":
+            if thing.device.type != core.paged_device():
                 return data_ptr(thing)
             if getattr(_only_names, "on", False):
                 return core.name_of_storage(_storage(thing)._cdata) or data_ptr(thing)

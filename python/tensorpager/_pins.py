@@ -25,7 +25,7 @@ def restore_all() -> None:
 
 def pin(core, thing) -> int:
     """Keeps the block of a tensor or storage resident until `core.unpin_export(token)`; 0 where there is no block of ours."""
-    if thing.device.type != "cpu":
+    if thing.device.type != core.paged_device():
         return 0
     try:
         storage = thing if hasattr(thing, "_share_fd_cpu_") else thing.untyped_storage()

@@ -25,12 +25,13 @@ def activate() -> None:
             return
         if _session.adopt():
             return  # who began it sums it up, too
-        _session.enable()
+        if not _accelerator.is_paged():
+            _session.enable()
     except (ImportError, ValueError, OSError) as error:
-        say(error)
-        sys.stderr.flush()
-        os._exit(2)
-    if _accelerator.is_recorded():
+        _end_with(error)
+    if _accelerator.is_paged():
+        _accelerator.when_initialised(_enable)
+    elif _accelerator.is_recorded():
         _accelerator.watch(_extension.load())
     first = os.getpid() if _children.join() else 0
     if not first:
@@ -43,6 +44,19 @@ def activate() -> None:
     multiprocessing.util.register_after_fork(
         _finish, lambda finish: multiprocessing.util.Finalize(None, finish, (0,), exitpriority=0)
     )
+
+
+def _enable() -> None:
+    try:
+        _session.enable()
+    except (ImportError, ValueError, OSError) as error:
+        _end_with(error)
+
+
+def _end_with(error: Exception) -> None:
+    say(error)
+    sys.stderr.flush()
+    os._exit(2)
 
 
 def _finish(first: int) -> None:
@@ -74,6 +88,11 @@ def _finish(first: int) -> None:
         say(core.emulation_summary())
     if _is_on("TENSORPAGER_DRY"):
         say(core.dry_report())
+        return
+    if _accelerator.is_paged() and stats["budget_bytes"] == 0:
+        say(
+            "the program did not use CUDA, so nothing was charged or paged; for its tensors on the CPU leave --device out"
+        )
         return
     text = core.exit_line(report, _children.told(), rank)
     if not rank and os.environ.get(_RUN, str(first)) != str(first):

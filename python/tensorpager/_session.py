@@ -28,6 +28,8 @@ def enable(
     fuzz: int | None = None,
     binding: str | None = None,
     *,
+    device: str | None = None,
+    pinned: int | str | None = None,
     link: str | None = None,
     plan: str | None = None,
     plan_cache: str | None = None,
@@ -37,7 +39,7 @@ def enable(
     quiet: bool | None = None,
     verify_replay: bool | None = None,
 ) -> Session:
-    """Charges and pages what this process allocates from now on, on the CPU.
+    """Charges and pages what this process allocates from now on, on the CPU or on a CUDA device.
 
     The environment variable of a parameter, such as TENSORPAGER_PLAN_CACHE, applies if it is not given; docs/reference.md lists them.
 
@@ -47,6 +49,8 @@ def enable(
     fuzz: seed of random evictions at every op, for testing.
     binding: ``"stable"``, the default: a tensor keeps its address; ``"rebinding"``: one arena of exactly the budget, as on a GPU. One
         process keeps to one binding.
+    device: whose memory is charged and paged: ``"cpu"``, the default, or ``"cuda"``, which needs a budget and is always rebinding.
+    pinned: the most pinned host memory for what a CUDA device pages out. Default: the machine's RAM.
     link: moves bytes no faster than this, ``"2GB/s"``, to emulate another machine.
     plan: a plan file to follow from the first op on, with its trace beside it, ``step.trace`` for ``step.plan``; several, with one boundary
         table, are separated by colons. If no budget is given, the plan's applies. Default: plans are made while the program runs.
@@ -65,7 +69,7 @@ def enable(
     """
     given = {name: value for name, value in locals().items() if value is not None}
     core = _extension.load()
-    before = _tensor_bytes()
+    before = _tensor_bytes(device or os.environ.get("TENSORPAGER_DEVICE") or "cpu")
     core.enable({name: str(int(value) if isinstance(value, bool) else value) for name, value in given.items()})
     global _started_with_foreign_bytes
     _started_with_foreign_bytes = before
@@ -140,14 +144,14 @@ def write_statistics(report, path: str, *, is_of_first: bool = False) -> None:
     _extension.load().write_statistics(report, path, _started_with_foreign_bytes, is_of_first)
 
 
-def _tensor_bytes() -> int:
-    """Bytes in the storages of all CPU tensors that Python holds now."""
+def _tensor_bytes(device: str) -> int:
+    """Bytes in the storages of all tensors of a device that Python holds now."""
     import torch
 
     sizes = {}
     for thing in gc.get_objects():
         # type(), not isinstance: a proxy's __class__ may run code of the program's
-        if issubclass(type(thing), torch.Tensor) and thing.layout == torch.strided and thing.device.type == "cpu":
+        if issubclass(type(thing), torch.Tensor) and thing.layout == torch.strided and thing.device.type == device:
             try:
                 storage = thing.untyped_storage()
                 sizes[storage._cdata] = storage.nbytes()

@@ -79,19 +79,19 @@ TEST(ReadConfig, ReadsWhatToRecord) {
 
 TEST(ReadConfig, DryRunRecordsAllStoragesOfATrainingStepUnlessSaidOtherwise) {
   EXPECT_EQ(config_of({}).trace_smallest, kMinPagedBytes);
-  EXPECT_EQ(config_of({}).trace_device, TraceDevice::kHost);
-  const Config dry = config_of({{"TENSORPAGER_DRY", "1"}, {"TENSORPAGER_TRACE_DEVICE", "cuda"}});
+  EXPECT_EQ(config_of({}).device, Device::kHost);
+  const Config dry = config_of({{"TENSORPAGER_DRY", "1"}, {"TENSORPAGER_DEVICE", "cuda"}});
   EXPECT_TRUE(dry.dry);
   EXPECT_FALSE(dry.dry_to_end);
   EXPECT_EQ(dry.trace_smallest, 0_B);
   EXPECT_EQ(dry.trace_class, 0u);
-  EXPECT_EQ(dry.trace_device, TraceDevice::kCuda);
+  EXPECT_EQ(dry.device, Device::kCuda);
   const Config said =
       config_of({{"TENSORPAGER_DRY", "1"}, {"TENSORPAGER_TRACE_SMALLEST", "4KiB"}, {"TENSORPAGER_TRACE_CLASS", "2"}});
   EXPECT_EQ(said.trace_smallest, 4_KiB);
   EXPECT_EQ(said.trace_class, 2u);
   EXPECT_EQ(config_of({{"TENSORPAGER_TRACE_CLASS", "step"}}).trace_class, 0u);
-  EXPECT_EQ(error_of({{"TENSORPAGER_TRACE_DEVICE", "tpu"}}), "TENSORPAGER_TRACE_DEVICE: 'tpu' is neither cpu nor cuda");
+  EXPECT_EQ(error_of({{"TENSORPAGER_DEVICE", "tpu"}}), "TENSORPAGER_DEVICE: 'tpu' is neither cpu nor cuda");
 }
 
 TEST(ReadConfig, TakesASeedOfZeroForASeed) { EXPECT_EQ(config_of({{"TENSORPAGER_FUZZ", "0"}}).fuzz, 0u); }

@@ -45,10 +45,11 @@ TEST(Options, WithATakerHaveALongName) {
 
 TEST(Options, OfProgramsAreThoseOfRunButForTheEmulatedCardAndInPythonTheStatistics) {
   EXPECT_EQ(keywords_of(Taker::kPython),
-            (Keywords{"budget", "spill", "link", "binding", "plan", "plan_cache", "on_demand", "recompute", "plan_sync",
-                      "quiet", "fuzz", "verify_replay"}));
-  EXPECT_EQ(keywords_of(Taker::kCpp), (Keywords{"budget", "spill", "link", "binding", "plan", "plan_cache", "on_demand",
-                                                "recompute", "plan_sync", "stats", "quiet", "fuzz", "verify_replay"}));
+            (Keywords{"budget", "device", "pinned", "spill", "link", "binding", "plan", "plan_cache", "on_demand",
+                      "recompute", "plan_sync", "quiet", "fuzz", "verify_replay"}));
+  EXPECT_EQ(keywords_of(Taker::kCpp),
+            (Keywords{"budget", "device", "pinned", "spill", "link", "binding", "plan", "plan_cache", "on_demand",
+                      "recompute", "plan_sync", "stats", "quiet", "fuzz", "verify_replay"}));
 }
 
 TEST(Options, AreReadAfterWhatTheyDependOn) {

@@ -39,9 +39,11 @@ Text text_of(const std::optional<bool>& value) { return value ? (*value ? "1" : 
 Text text_of(const std::optional<std::uint64_t>& value) { return value ? std::to_string(*value) : Text(); }
 
 base::Config read_options(const Options& options) {
-  const auto& [budget, binding, spill, link, plan, plan_cache, on_demand, recompute, plan_sync, stats, quiet, fuzz,
-               verify_replay] = options;
+  const auto& [budget, device, pinned, binding, spill, link, plan, plan_cache, on_demand, recompute, plan_sync, stats,
+               quiet, fuzz, verify_replay] = options;
   const std::map<std::string, Text> fields{{"budget", text_of(budget)},
+                                           {"device", text_of(device)},
+                                           {"pinned", text_of(pinned)},
                                            {"binding", text_of(binding)},
                                            {"spill", text_of(spill)},
                                            {"link", text_of(link)},

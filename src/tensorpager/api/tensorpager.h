@@ -49,6 +49,8 @@ class Size {
 /// TENSORPAGER_* variable.
 struct Options {
   std::optional<Size> budget{};         // hard limit on tensor memory; default: unlimited, which only counts
+  std::string device{};                 // whose memory: "cpu", the default, or "cuda", which needs a budget
+  std::optional<Size> pinned{};         // limit on pinned memory for what a CUDA device pages out; default: RAM
   std::string binding{};                // "stable" or "rebinding" (one arena of exactly the budget, as on a GPU)
   std::string spill{};                  // where paged-out bytes go: a directory, or "ram"; default: TMPDIR, else /tmp
   std::string link{};                   // move bytes no faster than this: "2GB/s", or "2GB/s/4GB/s" for out and in

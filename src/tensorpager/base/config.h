@@ -20,10 +20,14 @@ inline constexpr Bytes kMinPagedBytes = 16_KiB;
 /// Where a block is put when it is paged in: at its old address, or anywhere in one arena.
 enum class BindingKind : std::uint8_t { kStable, kRebinding };
 
-enum class TraceDevice : std::uint8_t { kHost, kCuda };
+/// Whose memory is charged and paged, or recorded.
+enum class Device : std::uint8_t { kHost, kCuda };
+constexpr const char* to_string(Device device) { return device == Device::kCuda ? "cuda" : "cpu"; }
 
 struct Config {
+  Device device = Device::kHost;
   Bytes budget = kUnlimited;      // hard limit on charged bytes
+  Bytes pinned = kUnlimited;      // limit on pinned memory for what a device pages out; at most the machine's RAM
   std::uint64_t local_ranks = 1;  // ranks on this machine; a budget of N% is divided by it
   std::string spill;              // a directory, or `ram`; empty: the temporary directory
   LinkRates link;                 // limits the rates of the tier
@@ -41,7 +45,6 @@ struct Config {
   bool plan_sync = false;             // the program waits while plans are made, so that runs are reproducible
   std::string plan;                   // plan files to follow, separated by `:`; their budget applies if none is set
   std::string plan_cache;             // directory that plans are kept in and taken from; empty: none
-  TraceDevice trace_device = TraceDevice::kHost;
   /// Smaller storages are not listed in a trace but counted in its slab. For host traces only. By default the smallest
   /// size that is paged; in a dry run all storages are listed.
   Bytes trace_smallest = kMinPagedBytes;

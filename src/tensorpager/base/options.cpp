@@ -28,9 +28,9 @@ BindingKind parse_binding(std::string_view text) {
   throw InvalidArgument("'" + std::string(text) + "' is neither stable nor rebinding");
 }
 
-TraceDevice parse_trace_device(std::string_view text) {
-  if (text == "cpu") return TraceDevice::kHost;
-  if (text == "cuda") return TraceDevice::kCuda;
+Device parse_device(std::string_view text) {
+  if (text == "cpu") return Device::kHost;
+  if (text == "cuda") return Device::kCuda;
   throw InvalidArgument("'" + std::string(text) + "' is neither cpu nor cuda");
 }
 
@@ -79,6 +79,20 @@ constexpr Option kOptions[] = {
              "group's limit, if lower; under torchrun divided by the ranks on this machine), or `unlimited`",
      .read = [](Config& c,
                 std::string_view t) { c.budget = parse_size(t, Bytes(physical_memory().count() / c.local_ranks)); }},
+    {.name = "--device",
+     .variable = "TENSORPAGER_DEVICE",
+     .value = "DEVICE",
+     .takers = kAll,
+     .help =
+         "Whose memory the budget is for, or is recorded: `cpu`, the default, or `cuda`. With `--emulate`, and for a "
+         "trace, `cuda` needs no GPU",
+     .read = [](Config& c, std::string_view t) { c.device = parse_device(t); }},
+    {.name = "--pinned",
+     .variable = "TENSORPAGER_PINNED",
+     .value = "SIZE",
+     .takers = kRunAndPrograms,
+     .help = "The most pinned host memory for what a CUDA device pages out; default: the machine's RAM",
+     .read = [](Config& c, std::string_view t) { c.pinned = parse_size(t, physical_memory()); }},
     {.name = "--spill",
      .variable = "TENSORPAGER_SPILL",
      .value = "DIR",
@@ -179,12 +193,6 @@ constexpr Option kOptions[] = {
      .takers = kTrace,
      .help = "Trace file to write when the program ends; a rank that torchrun starts writes `FILE.rankN`",
      .read = [](Config& c, std::string_view t) { c.trace = t; }},
-    {.name = "--device",
-     .variable = "TENSORPAGER_TRACE_DEVICE",
-     .value = "DEVICE",
-     .takers = kTrace,
-     .help = "Whose storages are recorded: `cpu`, the default, or `cuda`, which needs no GPU",
-     .read = [](Config& c, std::string_view t) { c.trace_device = parse_trace_device(t); }},
     {.name = "--dry",
      .variable = "TENSORPAGER_DRY",
      .value = "1",

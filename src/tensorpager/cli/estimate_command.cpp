@@ -77,7 +77,7 @@ void run_dry(const EstimateOptions& options, const Program& program, const files
              const files::path& log) {
   const Settings settings{{"TENSORPAGER_BUDGET", "unlimited"},   {"TENSORPAGER_EMULATE", options.card},
                           {"TENSORPAGER_TRACE", trace.string()}, {"TENSORPAGER_STATS", stats.string()},
-                          {"TENSORPAGER_TRACE_DEVICE", "cuda"},  {"TENSORPAGER_DRY", "1"}};
+                          {"TENSORPAGER_DEVICE", "cuda"},        {"TENSORPAGER_DRY", "1"}};
   const pid_t child = fork();
   if (child < 0) throw base::IoError("fork", "the program", base::Bytes(0), errno);
   if (child == 0) {

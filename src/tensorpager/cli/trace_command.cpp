@@ -18,7 +18,7 @@ void check(const TraceOptions& options, const Program& program) {
   if (program.empty())
     throw base::InvalidArgument(
         "no program: write it after --, as in `tensorpager trace -o step.trace -- python train.py`");
-  const bool records_card = options.settings.at("TENSORPAGER_TRACE_DEVICE") == "cuda";
+  const bool records_card = options.settings.at("TENSORPAGER_DEVICE") == "cuda";
   if (records_card && options.machine.empty())
     throw base::InvalidArgument(
         "--device cuda: write --machine CARD, the card to emulate, as in `tensorpager trace --dry --device cuda "

@@ -72,7 +72,8 @@ void CallRecord::begin(base::EventSink& sink, const Frame& frame, c10::ArrayRef<
     break;
   }
   if (g_target.purity_of != nullptr && info_.op && can_be_captured()) {
-    const auto device = g_target.device == nullptr ? base::TraceDevice::kHost : base::TraceDevice::kCuda;
+    const bool is_on_host = g_target.device == nullptr && !g_target.pager->is_on_device();
+    const auto device = is_on_host ? base::Device::kHost : base::Device::kCuda;
     facts.purity = g_target.purity_of(*info_.op, arguments, device);
   }
   op_.begin(sink, frame.pins(), facts);

@@ -23,6 +23,7 @@ std::mutex g_foreign_mutex;
 auto& g_seen =
     *new std::unordered_map<const c10::StorageImpl*, Seen>;  // never destroyed: ops may run until the very end
 std::uint64_t g_peak = 0;
+c10::DeviceType g_device = c10::DeviceType::CPU;  // of the session
 std::size_t g_next_sweep = 256;
 
 /// Drops the dead and counts the living. Called with the lock held.
@@ -43,7 +44,7 @@ void sweep() {
 }  // namespace
 
 void note_foreign(c10::StorageImpl& storage) {
-  if (storage.device_type() != c10::DeviceType::CPU) return;
+  if (storage.device_type() != g_device) return;
   auto& recent = g_recent[(reinterpret_cast<std::uintptr_t>(&storage) >> 5) % kRecent];
   if (recent.load(std::memory_order_relaxed) == &storage) return;
   recent.store(&storage, std::memory_order_relaxed);
@@ -61,8 +62,9 @@ std::uint64_t foreign_peak_bytes() {
 
 std::mutex& foreign_lock() { return g_foreign_mutex; }
 
-void forget_foreign() {
+void forget_foreign(c10::DeviceType device) {
   const std::lock_guard lock(g_foreign_mutex);
+  g_device = device;
   g_seen.clear();
   for (auto& recent : g_recent) recent.store(nullptr, std::memory_order_relaxed);
   g_peak = 0;

@@ -14,7 +14,8 @@ void note_foreign(c10::StorageImpl& storage);
 
 /// Bytes of the foreign storages that ops touched: the most that were alive at one check.
 std::uint64_t foreign_peak_bytes();
-void forget_foreign();
+/// A session begins: from now on the storages of this device are noted.
+void forget_foreign(c10::DeviceType device);
 
 /// Held for a few instructions; see `locks_over_forks`.
 std::mutex& foreign_lock();

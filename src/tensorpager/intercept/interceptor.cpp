@@ -43,8 +43,7 @@ void run_boxed(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::j
   run_op(BoxedCall(op, info, keys, *stack));
 }
 
-void install(pager::Pager& pager, const arena::AddressSpace& space, c10::DeleterFnPtr claimed,
-             base::TraceDevice recorded) {
+void install(pager::Pager& pager, const arena::AddressSpace& space, c10::DeleterFnPtr claimed, base::Device recorded) {
   g_target.pager = &pager;
   g_target.space = &space;
   g_target.claimed = claimed;
@@ -53,7 +52,7 @@ void install(pager::Pager& pager, const arena::AddressSpace& space, c10::Deleter
   auto* all = new torch::Library(torch::Library::IMPL, "_", kKey, __FILE__, __LINE__);
   all->fallback(torch::CppFunction::makeFromBoxedFunction<&run_boxed>());
   auto* aten = new torch::Library(torch::Library::IMPL, "aten", kKey, __FILE__, __LINE__);
-  register_fallthroughs(*aten, recorded == base::TraceDevice::kCuda ? c10::DispatchKey::CUDA : c10::DispatchKey::CPU);
+  register_fallthroughs(*aten, recorded == base::Device::kCuda ? c10::DispatchKey::CUDA : c10::DispatchKey::CPU);
   register_hot_ops(*aten);
   see_python_dispatch();
 }

@@ -24,7 +24,7 @@ namespace tensorpager::intercept {
 
 /// Registers our kernels with torch; once in a process. Both objects must live for ever. `claimed`: see BlockFinder.
 /// `recorded`: the device whose storages are recorded, if any.
-void install(pager::Pager& pager, const arena::AddressSpace& space, void (*claimed)(void*), base::TraceDevice recorded);
+void install(pager::Pager& pager, const arena::AddressSpace& space, void (*claimed)(void*), base::Device recorded);
 /// The kernel behind every op that has no unboxed one of ours.
 void run_boxed(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack);
 

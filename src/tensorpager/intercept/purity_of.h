@@ -14,6 +14,6 @@ namespace tensorpager::intercept {
 
 /// `arguments`: of a boxed call; empty for others. `device`: whose kernel runs.
 using PurityOf = base::Purity (*)(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments,
-                                  base::TraceDevice device);
+                                  base::Device device);
 
 }  // namespace tensorpager::intercept

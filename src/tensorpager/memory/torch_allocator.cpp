@@ -32,10 +32,11 @@ void free_any(void* data) {
 
 void free_block(void* data) { free_known(*g_pager->find(data)); }
 void free_known(pager::Block& block) { g_pager->destroy(block); }
+void free_blocks_of(pager::Pager& pager) { g_pager = &pager; }
 
 TorchAllocator::TorchAllocator(pager::Pager& pager, arena::Slabs& slabs, void (*thread_observer)())
     : pager_(pager), slabs_(slabs), thread_observer_(thread_observer) {
-  g_pager = &pager;
+  free_blocks_of(pager);
   g_slabs = &slabs;
 }
 

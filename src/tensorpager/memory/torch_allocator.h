@@ -15,6 +15,8 @@ namespace tensorpager::memory {
 /// The deleter of a block that is known by its address, as each is at first; and of one that is known itself.
 void free_block(void* data);
 void free_known(pager::Block& block);
+/// Of which pager the blocks are that deleters free: deleters are plain functions, so a process has one.
+void free_blocks_of(pager::Pager& pager);
 
 class TorchAllocator final : public c10::Allocator {
  public:

@@ -270,9 +270,9 @@ const OpRule& op_rule(const c10::OperatorHandle& op) {
   return known != nullptr ? *known : insert(op);
 }
 
-base::Purity purity_of(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> call, base::TraceDevice device) {
+base::Purity purity_of(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> call, base::Device device) {
   const OpRule& rule = op_rule(op);
-  const bool on_cpu = device == base::TraceDevice::kHost;
+  const bool on_cpu = device == base::Device::kHost;
   if (on_cpu && rule.differed.load(std::memory_order_relaxed)) return base::Purity::kNever;
   switch (rule.of_call(on_cpu ? rule.purity : rule.on_cuda, call)) {
     case Purity::kPure:

@@ -70,7 +70,7 @@ const OpRule& op_rule(const c10::OperatorHandle& op);
 
 /// What a trace says of this call, by the op's rule for the kernels of `device`. `call`: its arguments; empty if they
 /// are not at hand, and then a call is pure only if it would be with any.
-base::Purity purity_of(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> call, base::TraceDevice device);
+base::Purity purity_of(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> call, base::Device device);
 
 /// Calls `visit` for each op met so far.
 void for_each_rule(const std::function<void(const OpRule&)>& visit);

@@ -34,6 +34,16 @@ Function* find(void* library, const char* name) {
       "pip install torch, and build again");
 }
 
+constexpr const char* kCudaLibrary = "libtensorpager_cuda.so";
+
+template <typename Function>
+Function* find_in_cuda_library(const char* name) {
+  void* const library = load_beside(kCudaLibrary);
+  auto* const function = library != nullptr ? find<Function>(library, name) : nullptr;
+  if (function == nullptr) fail_without_cuda(kCudaLibrary);
+  return function;
+}
+
 bool has_card() { return dlsym(RTLD_DEFAULT, "tensorpager_fake_cuda_report") != nullptr; }
 
 nlohmann::json read_report() {
@@ -82,17 +92,17 @@ std::string emulation_summary() {
 }
 
 void watch_device(intercept::DeviceStorages& storages) {
-  constexpr const char* kLibrary = "libtensorpager_cuda.so";
-  void* const library = load_beside(kLibrary);
-  auto* const watch =
-      library != nullptr ? find<void(intercept::DeviceStorages*)>(library, "tensorpager_cuda_watch") : nullptr;
-  if (watch == nullptr) fail_without_cuda(kLibrary);
-  watch(&storages);
+  find_in_cuda_library<void(intercept::DeviceStorages*)>("tensorpager_cuda_watch")(&storages);
+}
+
+memory::PagedMemory* make_card_memory(base::Bytes budget, void (*thread_observer)()) {
+  return find_in_cuda_library<memory::PagedMemory*(std::uint64_t, void (*)())>("tensorpager_cuda_make_memory")(
+      budget.count(), thread_observer);
 }
 
 DeviceMemory device_memory() {
   DeviceMemory memory;
-  void* const library = load_beside("libtensorpager_cuda.so");
+  void* const library = load_beside(kCudaLibrary);
   auto* const read = library != nullptr ? find<void(unsigned long long*)>(library, "tensorpager_cuda_memory") : nullptr;
   unsigned long long figures[4] = {};
   if (read != nullptr) read(figures);

@@ -5,7 +5,9 @@
 #include <cstdint>
 #include <string>
 
+#include "tensorpager/base/config.h"
 #include "tensorpager/intercept/device_storages.h"
+#include "tensorpager/memory/paged_memory.h"
 
 namespace tensorpager::session {
 
@@ -23,6 +25,10 @@ std::string emulation_summary();
 /// From now on `storages` is notified of the storages of torch's CUDA allocator. Initialises CUDA. Throws
 /// InvalidArgument.
 void watch_device(intercept::DeviceStorages& storages);
+
+/// The memory of the CUDA device, which the session pages; once in a process. `thread_observer`: see
+/// cuda::PagingAllocator. Initialises CUDA. Throws InvalidArgument, and IoError if the device has less than the budget.
+memory::PagedMemory* make_card_memory(base::Bytes budget, void (*thread_observer)());
 
 struct DeviceMemory {
   std::uint64_t allocated = 0, most_allocated = 0, reserved = 0,

@@ -166,6 +166,8 @@ PYBIND11_MODULE(_core, module) {
   module.def("name_of_storage",
              [](std::uintptr_t storage) { return reinterpret_cast<std::uintptr_t>(block_of(storage)); });
   module.def("rebinds", [] { return Session::get().rebinds(); });
+  // Whose memory is paged: cpu or cuda.
+  module.def("paged_device", [] { return tensorpager::base::to_string(Session::get().paged_device()); });
   module.def("unpin_export", &unpin_export);
   module.def("pin_capsule", &pin_capsule);
   module.def("call_pinned", &call_pinned);

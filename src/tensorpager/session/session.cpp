@@ -9,8 +9,6 @@
 #include <optional>
 #include <utility>
 
-#include "tensorpager/arena/address_space.h"
-#include "tensorpager/arena/slabs.h"
 #include "tensorpager/base/clock.h"
 #include "tensorpager/base/errors.h"
 #include "tensorpager/dry/dry.h"
@@ -19,33 +17,19 @@
 #include "tensorpager/intercept/foreign.h"
 #include "tensorpager/intercept/interceptor.h"
 #include "tensorpager/memory/fault_handler.h"
-#include "tensorpager/memory/rebinding_binding.h"
-#include "tensorpager/memory/stable_binding.h"
-#include "tensorpager/memory/torch_allocator.h"
+#include "tensorpager/memory/host_memory.h"
 #include "tensorpager/memory/torch_storages.h"
-#include "tensorpager/pager/lru_policy.h"
 #include "tensorpager/replay/capturing.h"
 #include "tensorpager/replay/op_rules.h"
 #include "tensorpager/replay/replayer.h"
 #include "tensorpager/replay/verifier.h"
+#include "tensorpager/session/accelerator.h"
 #include "tensorpager/session/dry_run.h"
 #include "tensorpager/session/system_calls.h"
 #include "tensorpager/session/trace_file.h"
 #include "tensorpager/transfer/queues.h"
 
 namespace tensorpager::session {
-
-namespace {
-
-std::unique_ptr<pager::Binding> make_binding(const base::Config& config, arena::AddressSpace& space,
-                                             memory::TorchStorages& storages) {
-  using Pages = memory::StableBinding::Pages;
-  if (config.binding == base::BindingKind::kRebinding)
-    return std::make_unique<memory::RebindingBinding>(space, storages);
-  return std::make_unique<memory::StableBinding>(space, config.dry ? Pages::kUntouched : Pages::kPopulated);
-}
-
-}  // namespace
 
 namespace {
 
@@ -60,24 +44,11 @@ void enter() {
 
 }  // namespace
 
-struct Session::Parts {
-  explicit Parts(const base::Config& config) : kind(config.binding), binding(make_binding(config, space, storages)) {}
-
-  base::BindingKind kind;
-  arena::AddressSpace space;
-  memory::TorchStorages storages;
-  std::unique_ptr<pager::Binding> binding;
-  pager::Pager pager{space, *binding, std::make_unique<pager::LruPolicy>()};
-  arena::Slabs slabs{[this] { return pager.acquire_slab_chunk(arena::Slabs::kChunk); }};
-  memory::TorchAllocator allocator{pager, slabs, &enter};
-};
-
 namespace {
 
-std::unique_ptr<transfer::Queues> make_queues(const base::Config& config) {
-  const std::string directory = config.spill.empty() ? base::default_spill_directory(&std::getenv) : config.spill;
-  auto tier = config.spill == "ram" ? transfer::make_ram_tier() : transfer::make_file_tier(directory);
-  return transfer::make_threaded_queues(std::move(tier), config.link);
+/// A trace of a device is recorded beside torch's own allocator; under a budget its memory is ours.
+bool pages_a_card(const base::Config& config, base::Bytes budget) {
+  return config.device == base::Device::kCuda && budget < base::kUnlimited;
 }
 
 constexpr base::Bytes kDeviceGranule{512};  // granule of torch's CUDA allocator
@@ -91,8 +62,8 @@ void check(const base::Config& config, base::Bytes budget) {
     throw base::InvalidArgument("a dry run has no budget, no fuzzer and the stable binding, as it holds no bytes");
   if (config.verify_replay && config.fuzz_drops > 0)
     throw base::InvalidArgument("--verify-replay and TENSORPAGER_FUZZ_DROPS are two tests; use one at a time");
-  if (config.trace_device != base::TraceDevice::kHost && budget < base::kUnlimited)
-    throw base::InvalidArgument("a trace of the CUDA device cannot be recorded under a budget, which is the host's");
+  if (pages_a_card(config, budget) && config.verify_replay)
+    throw base::InvalidArgument("--verify-replay is for the host's memory only; use --device cpu");
 }
 
 guide::Guide::Options guide_options(const base::Config& config, bool plans) {
@@ -100,36 +71,35 @@ guide::Guide::Options guide_options(const base::Config& config, bool plans) {
   if (!config.plan_cache.empty()) options.cache.emplace(config.plan_cache);
   if (!config.trace.empty()) {
     options.least_ops = trace::Recorder::kMostOps;
-    if (config.trace_device == base::TraceDevice::kCuda) options.granule = kDeviceGranule;
     options.pauses = false;
   }
+  if (config.device == base::Device::kCuda) options.granule = kDeviceGranule;
   if (!config.quiet)
     options.say = [](const std::string& line) { std::fprintf(stderr, "tensorpager: %s\n", line.c_str()); };
   return options;
 }
 
-arena::Slabs* g_slabs = nullptr;
-pager::Pager* g_forked_pager = nullptr;
+memory::PagedMemory* g_forked = nullptr;
 replay::Replayer* g_replayer = nullptr;  // null before the first session that drops
 std::atomic<Session*> g_session{nullptr};
 
 // The order of locks is pager, then slabs: a slab takes the pager's lock only while it holds none of its own.
 void before_fork() {
   if (g_replayer != nullptr) g_replayer->before_fork();
-  g_forked_pager->before_fork();
-  g_slabs->lock_all();
+  g_forked->pager().before_fork();
+  g_forked->lock_all();
   for (std::mutex* const lock : intercept::locks_over_forks()) lock->lock();
 }
 void after_fork_in_parent() {
   for (std::mutex* const lock : intercept::locks_over_forks()) lock->unlock();
-  g_slabs->unlock_all();
-  g_forked_pager->after_fork(false);
+  g_forked->unlock_all();
+  g_forked->pager().after_fork(false);
   if (g_replayer != nullptr) g_replayer->after_fork(false);
 }
 void after_fork_in_child() {
   for (std::mutex* const lock : intercept::locks_over_forks()) lock->unlock();
-  g_slabs->reset_locks_in_child();
-  g_forked_pager->after_fork(true);
+  g_forked->reset_locks_in_child();
+  g_forked->pager().after_fork(true);
   if (g_replayer != nullptr) g_replayer->after_fork(true);
   Session::get().leave_guide();
 }
@@ -143,20 +113,26 @@ Session& Session::get() {
 
 Session* Session::find() { return g_session.load(std::memory_order_acquire); }
 
-void Session::make_parts(const base::Config& config) {
-  if (parts_ != nullptr) {
-    if (parts_->kind != config.binding)
+void Session::make_memory(const base::Config& config, base::Bytes budget) {
+  const base::Device device = pages_a_card(config, budget) ? base::Device::kCuda : base::Device::kHost;
+  if (memory_ != nullptr) {
+    if (device != device_of_memory_)
+      throw base::InvalidArgument("the device whose memory is paged cannot change within a process; start another one");
+    if (device == base::Device::kHost && rebinds() != (config.binding == base::BindingKind::kRebinding))
       throw base::InvalidArgument("the binding cannot change within a process; start another one");
     return;
   }
-  parts_ = new Parts(config);
-  g_slabs = &parts_->slabs;
-  g_forked_pager = &parts_->pager;
-  intercept::install(parts_->pager, parts_->space, rebinds() ? &memory::TorchStorages::free_claimed : nullptr,
-                     config.trace_device);
+  device_of_memory_ = device;
+  if (device == base::Device::kCuda)
+    memory_ = make_card_memory(budget, &enter);
+  else
+    memory_ = new memory::HostMemory(config, &enter);
+  g_forked = memory_;
+  intercept::install(pager(), memory_->space(), rebinds() ? &memory::TorchStorages::free_claimed : nullptr,
+                     config.device);
   memory::set_fault_observer(&intercept::enter_thread);
   pthread_atfork(&before_fork, &after_fork_in_parent, &after_fork_in_child);
-  serve_system_calls(parts_->pager, parts_->space);
+  if (device == base::Device::kHost) serve_system_calls(pager(), memory_->space());
   g_session.store(this, std::memory_order_release);
 }
 
@@ -172,32 +148,31 @@ void Session::enable(const base::Config& config) {
   const bool plans = config.plans && budget < base::kUnlimited;
   check(config, budget);
   replay::trust(config.verify_replay_of);
-  std::unique_ptr<transfer::Queues> queues = make_queues(config);
-  make_parts(config);
+  make_memory(config, budget);
+  std::unique_ptr<transfer::Queues> queues = memory_->make_queues(config, budget);
   spill_ = queues->name();
-  parts_->pager.start({.budget = budget,
-                       .fuzz = config.fuzz,
-                       .fuzz_evictions = config.fuzz_evictions,
-                       .fuzz_drops = config.fuzz_drops,
-                       .witness_ops = config.witness_ops,
-                       .curve = config.curve},
-                      std::move(queues));
-  serves_faults_ = !rebinds() || config.fuzz.has_value();
-  if (serves_faults_) memory::install_fault_handler(parts_->pager);
-  intercept::forget_foreign();
+  pager().start({.budget = budget,
+                 .fuzz = config.fuzz,
+                 .fuzz_evictions = config.fuzz_evictions,
+                 .fuzz_drops = config.fuzz_drops,
+                 .witness_ops = config.witness_ops,
+                 .curve = config.curve},
+                std::move(queues));
+  serves_faults_ = device_of_memory_ == base::Device::kHost && (!rebinds() || config.fuzz.has_value());
+  if (serves_faults_) memory::install_fault_handler(pager());
+  intercept::forget_foreign(device_of_memory_ == base::Device::kCuda ? c10::DeviceType::CUDA : c10::DeviceType::CPU);
   trace_class_ = config.trace_class;
   guidance_ = {};
   writes_trace_ = !config.trace.empty();
   if (plans || writes_trace_) {
     guide::Guide::Options options = guide_options(config, plans);
     options.before_replays = [this] { capture(replay::Captures::kPlanned); };
-    guide_ = std::make_unique<guide::Guide>(parts_->pager, std::move(options));
+    guide_ = std::make_unique<guide::Guide>(pager(), std::move(options));
     set_sink(config, make_sink(config));
     if (user_supplied) guide_->activate_user_supplied(std::move(*user_supplied));
   }
   verifies_replay_ = config.verify_replay;
-  parts_->allocator.set_smallest_block(config.trace_smallest);
-  parts_->allocator.install();
+  memory_->install(config);
   intercept::know_purity_by(&replay::purity_of);
   see_calls(config);
   if (config.dry) dry::install({});
@@ -210,7 +185,7 @@ void Session::enable(const base::Config& config) {
 /// What calls the kernels of ops, if it is not the interceptor itself.
 void Session::see_calls(const base::Config& config) {
   if (config.verify_replay) {
-    replay::start_verifying(parts_->space);
+    replay::start_verifying(memory_->space());
     return intercept::see_calls({.run = &replay::run_verified});
   }
   intercept::see_calls();
@@ -221,11 +196,11 @@ void Session::see_calls(const base::Config& config) {
 void Session::capture(replay::Captures captures) {
   if (replayer_ != nullptr) replayer_->recipes().forget_compared();
   if (verifies_replay_ || std::exchange(captures_, true)) return;
-  if (replayer_ == nullptr) replayer_ = new replay::Replayer(parts_->pager);
+  if (replayer_ == nullptr) replayer_ = new replay::Replayer(pager());
   g_replayer = replayer_;
   replay::forget_counts();
   replay::start_capturing(*replayer_, captures);
-  parts_->pager.set_rebuilder(replayer_);
+  pager().set_rebuilder(replayer_);
   intercept::see_calls(replay::capturing_runner(captures));
 }
 
@@ -234,10 +209,10 @@ void Session::disable() {
   last_ = report_now();
   dismiss_guide();
   if (verifies_replay_) replay::stop_verifying();
-  parts_->pager.end_drops();  // replays need our allocator
-  parts_->allocator.uninstall();
-  parts_->pager.stop();
-  parts_->pager.set_rebuilder(nullptr);
+  pager().end_drops();  // replays need our allocator
+  memory_->uninstall();
+  pager().stop();
+  pager().set_rebuilder(nullptr);
   captures_ = false;
   intercept::pass_calls_through();
   intercept::leave_thread();
@@ -252,7 +227,7 @@ void Session::enter_thread() {
 void Session::release_collectives() { intercept::release_finished_collectives(); }
 
 void Session::reinstall_fault_handler() {
-  if (active_ && serves_faults_) memory::install_fault_handler(parts_->pager);
+  if (active_ && serves_faults_) memory::install_fault_handler(pager());
 }
 
 void Session::hint(base::Hint hint) {
@@ -275,7 +250,7 @@ void Session::dismiss_guide() {
   if (guide_ == nullptr) return;
   guide_->stop();
   guidance_ = guide_->progress();
-  parts_->pager.set_sink(nullptr);
+  pager().set_sink(nullptr);
   if (device_ != nullptr) device_->set_sink(nullptr);
   leave_guide();
 }
@@ -289,7 +264,7 @@ base::EventSink& Session::make_sink(const base::Config& config) {
 }
 
 void Session::set_sink(const base::Config& config, base::EventSink& sink) {
-  if (config.trace_device == base::TraceDevice::kHost) return parts_->pager.set_sink(&sink);
+  if (config.device == base::Device::kHost || device_of_memory_ == base::Device::kCuda) return pager().set_sink(&sink);
   if (device_ == nullptr)
     device_ = new intercept::DeviceStorages(kDeviceGranule);  // never freed, as the allocator reports to it for ever
   device_->set_sink(&sink);
@@ -307,7 +282,7 @@ std::string Session::write_trace(const std::string& path) {
 
 Session::Report Session::report_now() {
   release_collectives();
-  pager::Statistics counts = parts_->pager.statistics();
+  pager::Statistics counts = pager().statistics();
   std::vector<std::string> different_ops;
   if (verifies_replay_ || captures_) {
     replay::VerifierCounts verified = replay::verifier_counts();
@@ -315,20 +290,21 @@ Session::Report Session::report_now() {
     counts.replay_differences = verified.replay_differences;
     different_ops = std::move(verified.different_ops);
   }
-  return {.binding = rebinds() ? "rebinding" : "stable",
+  return {.device = device_of_memory_,
+          .binding = rebinds() ? "rebinding" : "stable",
           .spill = spill_,
           .counts = counts,
           .guidance = guide_ != nullptr ? guide_->progress() : guidance_,
           .outside_budget_bytes = intercept::foreign_peak_bytes(),
           .wall_seconds = base::seconds_now() - started_,
           .replay_different_ops = std::move(different_ops),
-          .curve = parts_->pager.curve()};
+          .curve = pager().curve()};
 }
 
 Session::Report Session::report() { return active_ ? report_now() : last_; }
 
-bool Session::rebinds() const { return parts_->kind == base::BindingKind::kRebinding; }
+bool Session::rebinds() const { return memory_->rebinds(); }
 
-pager::Pager& Session::pager() { return parts_->pager; }
+pager::Pager& Session::pager() { return memory_->pager(); }
 
 }  // namespace tensorpager::session

@@ -9,6 +9,7 @@
 
 #include "tensorpager/base/config.h"
 #include "tensorpager/guide/guide.h"
+#include "tensorpager/memory/paged_memory.h"
 #include "tensorpager/pager/curve.h"
 #include "tensorpager/pager/pager.h"
 #include "tensorpager/pager/statistics.h"
@@ -42,6 +43,8 @@ class Session {
   bool active() const { return active_; }
   /// Whether blocks may change their address. Only after the first enable().
   bool rebinds() const;
+  /// Whose memory is paged.
+  base::Device paged_device() const { return device_of_memory_; }
 
   /// From now on this thread's ops are intercepted. A thread's first allocation or fault has the same effect.
   void enter_thread();
@@ -71,6 +74,7 @@ class Session {
   intercept::DeviceStorages* device_storages() { return device_; }
 
   struct Report {
+    base::Device device = base::Device::kHost;
     std::string binding;  // stable or rebinding
     std::string spill;    // where paged-out bytes go, as text for messages
     pager::Statistics counts;
@@ -87,10 +91,9 @@ class Session {
   pager::Pager& pager();
 
  private:
-  struct Parts;
   Session() = default;
 
-  void make_parts(const base::Config& config);
+  void make_memory(const base::Config& config, base::Bytes budget);
   base::EventSink& make_sink(const base::Config& config);
   void see_calls(const base::Config& config);
   void capture(replay::Captures captures);
@@ -98,7 +101,8 @@ class Session {
 
   Report report_now();
 
-  Parts* parts_ = nullptr;  // made by the first enable()
+  memory::PagedMemory* memory_ = nullptr;  // made by the first enable()
+  base::Device device_of_memory_ = base::Device::kHost;
   bool active_ = false;
   bool verifies_replay_ = false;
   bool captures_ = false;

@@ -15,7 +15,7 @@ using Json = nlohmann::ordered_json;
 using base::Existing;
 
 Json object_of(const Session::Report& report) {
-  Json object{{"device", "cpu"}, {"binding", report.binding}, {"spill", report.spill}};
+  Json object{{"device", base::to_string(report.device)}, {"binding", report.binding}, {"spill", report.spill}};
   report.counts.for_each([&](const char* name, auto value) { object[name] = value; });
   object["outside_budget_bytes"] = report.outside_budget_bytes;
   report.guidance.for_each([&](const char* name, auto value) { object[name] = value; });

@@ -1,0 +1,38 @@
+// cuBLAS's workspaces: 32 MiB for each thread and stream on a recent card, that torch takes from its allocator within
+// the first op that needs it, and keeps. So they would stay where they happened to be placed, in the midst of what is
+// paged. After that op such memory is replaced by some of our own, at the end of the arena where slabs are; torch tells
+// cuBLAS the address at each call.
+//
+// From torch 2.15 on an op frees its workspace, and there is nothing to do.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <mutex>
+#include <vector>
+
+#include "tensorpager/base/bytes.h"
+#include "tensorpager/pager/pager.h"
+
+namespace tensorpager::cuda {
+
+class BlasWorkspaces {
+ public:
+  explicit BlasWorkspaces(pager::Pager& pager) : pager_(pager) {}
+
+  /// A new block, which may be a workspace.
+  void note(const pager::Block& block);
+  /// Replaces those that are, and whose ops are over. `size`: of what is to be allocated now. Throws as
+  /// Pager::acquire_for_good, before it changes anything.
+  void before_allocation(base::Bytes size);
+
+ private:
+  void replace(void* at);
+
+  pager::Pager& pager_;
+  std::mutex mutex_;
+  std::vector<void*> candidates_;  // blocks of a workspace's size, of ops that may not be over
+  std::atomic<bool> has_candidates_{false};
+};
+
+}  // namespace tensorpager::cuda

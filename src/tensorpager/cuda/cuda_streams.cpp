@@ -1,0 +1,114 @@
+#include "tensorpager/cuda/cuda_streams.h"
+
+#include <c10/cuda/CUDAGuard.h>
+#include <c10/cuda/CUDAStream.h>
+
+#include <cerrno>
+
+#include "tensorpager/base/errors.h"
+
+namespace tensorpager::cuda {
+
+using base::Bytes;
+using device::Event;
+using device::Queue;
+
+namespace {
+
+/// `what` it was done for, with how many bytes.
+void check(cudaError_t error, const char* call, const char* what, Bytes bytes = {}) {
+  if (error == cudaSuccess) return;
+  static_cast<void>(cudaGetLastError());  // or the next check of anybody would find it
+  throw base::IoError(std::string(call) + ": " + cudaGetErrorString(error), what, bytes,
+                      error == cudaErrorMemoryAllocation ? ENOMEM : EIO);
+}
+
+cudaEvent_t event_of(Event event) { return reinterpret_cast<cudaEvent_t>(event); }
+
+}  // namespace
+
+CudaStreams::CudaStreams(int device) : device_(device) {
+  const c10::cuda::CUDAGuard guard(static_cast<c10::DeviceIndex>(device));
+  int least = 0, greatest = 0;
+  check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "cudaDeviceGetStreamPriorityRange", "the device");
+  for (cudaStream_t& stream : transfers_)
+    check(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, greatest), "cudaStreamCreateWithPriority",
+          "a stream of transfers");
+}
+
+Queue CudaStreams::current() {
+  return queue_of(c10::cuda::getCurrentCUDAStream(static_cast<c10::DeviceIndex>(device_)).stream());
+}
+
+Queue CudaStreams::queue_of(cudaStream_t stream) {
+  const auto find = [&](std::size_t from, std::size_t to) {
+    while (from < to && compute_[from].load(std::memory_order_relaxed) != stream) ++from;
+    return from;
+  };
+  const auto queue = [](std::size_t index) { return static_cast<Queue>(device::index_of(Queue::kCompute) + index); };
+  const std::size_t known = computing_.load(std::memory_order_acquire);
+  if (const std::size_t found = find(0, known); found < known) [[likely]]
+    return queue(found);
+  const std::lock_guard lock(mutex_);
+  const std::size_t all = computing_.load(std::memory_order_relaxed);
+  const std::size_t found = find(known, all);
+  if (found == device::kComputeQueues)
+    throw base::IoError("use", "another CUDA stream than the 14 that a program may use under a budget", Bytes(0),
+                        EMFILE);
+  if (found == all) {
+    compute_[found].store(stream, std::memory_order_relaxed);
+    computing_.store(all + 1, std::memory_order_release);
+  }
+  return queue(found);
+}
+
+cudaStream_t CudaStreams::stream_of(Queue queue) const {
+  const std::size_t index = device::index_of(queue);
+  if (queue < Queue::kCompute) return transfers_[index];
+  return compute_[index - device::index_of(Queue::kCompute)].load(std::memory_order_relaxed);
+}
+
+Event CudaStreams::make_event() {
+  cudaEvent_t event = nullptr;
+  check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreateWithFlags", "an event");
+  return reinterpret_cast<Event>(event);
+}
+
+void CudaStreams::record(Event event, Queue queue) {
+  check(cudaEventRecord(event_of(event), stream_of(queue)), "cudaEventRecord", "a stream");
+}
+
+void CudaStreams::wait(Queue queue, Event event) {
+  check(cudaStreamWaitEvent(stream_of(queue), event_of(event), 0), "cudaStreamWaitEvent", "a stream");
+}
+
+void CudaStreams::block_host(Event event) {
+  check(cudaEventSynchronize(event_of(event)), "cudaEventSynchronize", "a stream");
+}
+
+void CudaStreams::copy(Queue queue, std::byte* to, const std::byte* from, Bytes bytes) {
+  check(cudaMemcpyAsync(to, from, bytes.count(), cudaMemcpyDefault, stream_of(queue)), "cudaMemcpyAsync",
+        "a tensor's memory", bytes);
+}
+
+std::byte* CudaStreams::allocate(Bytes bytes) {
+  const c10::cuda::CUDAGuard guard(static_cast<c10::DeviceIndex>(device_));
+  void* memory = nullptr;
+  check(cudaMalloc(&memory, bytes.count()), "cudaMalloc", "the device's memory for tensors", bytes);
+  return static_cast<std::byte*>(memory);
+}
+
+void CudaStreams::free(std::byte* memory) noexcept { static_cast<void>(cudaFree(memory)); }
+
+std::byte* CudaStreams::allocate_pinned(Bytes bytes) {
+  void* memory = nullptr;
+  check(cudaHostAlloc(&memory, bytes.count(), cudaHostAllocPortable), "cudaHostAlloc",
+        "pinned memory for paged-out tensors", bytes);
+  return static_cast<std::byte*>(memory);
+}
+
+void CudaStreams::free_pinned(std::byte* memory) noexcept { static_cast<void>(cudaFreeHost(memory)); }
+
+std::string CudaStreams::name() const { return "cuda:" + std::to_string(device_); }
+
+}  // namespace tensorpager::cuda
