@@ -18,14 +18,19 @@ constexpr std::uint64_t kWholeShare = 4;
 constexpr std::uint64_t kPartShare = 16;
 
 constexpr std::string_view kPrefixes[] = {"aten::_fused_adam", "aten::_fused_adagrad", "aten::_fused_sgd",
-                                          "aten::_amp_foreach_"};
+                                          "aten::_amp_foreach_", "aten::_foreach_"};
 
-/// Items [begin, end) of a list argument; an empty list (no max_exp_avg_sqs) stays empty.
+/// Items [begin, end) of a list argument, of tensors or of numbers; an empty list (no max_exp_avg_sqs) stays empty.
 c10::IValue part_of(const c10::IValue& list, std::size_t begin, std::size_t end) {
-  c10::List<at::Tensor> part;
-  const auto whole = list.toTensorVector();
-  for (std::size_t i = begin; i < std::min(end, whole.size()); ++i) part.push_back(whole[i]);
+  const c10::impl::GenericList whole = list.toList();
+  c10::impl::GenericList part(whole.elementType());
+  for (std::size_t i = begin; i < std::min(end, whole.size()); ++i) part.push_back(whole.get(i));
   return part;
+}
+
+/// Appends the list that one part of a call has returned.
+void take_results(torch::jit::Stack& stack, c10::List<at::Tensor>& results) {
+  for (const at::Tensor& result : stack.back().toTensorVector()) results.push_back(result);
 }
 
 /// Bytes that item i of all lists needs, for each i; empty if the lists do not match.
@@ -46,7 +51,9 @@ std::vector<Bytes> item_bytes(c10::ArrayRef<c10::IValue> arguments) {
 }  // namespace
 
 bool is_list_op(const c10::FunctionSchema& schema) {
-  return schema.returns().empty() &&
+  const auto& returns = schema.returns();
+  const bool returns_list = returns.size() == 1 && *returns.front().type() == *c10::ListType::ofTensors();
+  return (returns.empty() || returns_list) &&
          std::any_of(std::begin(kPrefixes), std::end(kPrefixes),
                      [&](std::string_view prefix) { return schema.name().rfind(prefix, 0) == 0; });
 }
@@ -59,7 +66,7 @@ bool run_in_parts(const c10::OperatorHandle& op, const OpInfo& info, c10::Dispat
   const std::vector<Bytes> bytes = item_bytes(arguments);
   Bytes total;
   for (const Bytes item : bytes) total += item;
-  const std::uint64_t budget = g_target.pager->budget().count();
+  const std::uint64_t budget = g_target.pager->budget_of_ops().count();
   if (bytes.size() < 2 || total.count() <= budget / kWholeShare) return false;
 
   const Bytes largest = *std::max_element(bytes.begin(), bytes.end());
@@ -68,17 +75,20 @@ bool run_in_parts(const c10::OperatorHandle& op, const OpInfo& info, c10::Dispat
       throw_out_of_memory(describe_call(info.name.c_str(), c10::ArrayRef<c10::IValue>(arguments)), shortage->what());
 
   torch::jit::drop(stack, info.arguments);
+  c10::List<at::Tensor> results;
   for (std::size_t begin = 0, end = 0; begin < bytes.size(); begin = end) {
     Bytes part = bytes[end++];
     while (end < bytes.size() && (part + bytes[end]).count() <= budget / kPartShare) part += bytes[end++];
     torch::jit::Stack part_stack;
     for (const c10::IValue& argument : arguments)
-      part_stack.push_back(argument.isTensorList() ? part_of(argument, begin, end) : argument);
+      part_stack.push_back(argument.isList() ? part_of(argument, begin, end) : argument);
     if (g_target.calls == Calls::kSeen)
       run_op(BoxedCall(op, info, keys, part_stack, arguments));
     else
       run_op(HandedOnCall(op, info, keys, part_stack, arguments));
+    if (info.returns > 0) take_results(part_stack, results);
   }
+  if (info.returns > 0) stack.emplace_back(std::move(results));
   return true;
 }
 

@@ -1,6 +1,6 @@
-// R6: one call that updates whole lists of tensors (a fused optimizer step) has the program's parameters and optimizer
-// state as its working set. Its items do not depend on each other, so it is run in parts that need little room at a
-// time; the bits are the same.
+// R6: one call that works on whole lists of tensors (a fused optimizer step, or on a device any foreach op) has the
+// program's parameters and optimizer state as its working set. Its items do not depend on each other, so it is run in
+// parts that need little room at a time; the bits are the same.
 #pragma once
 
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -9,7 +9,7 @@
 
 namespace tensorpager::intercept {
 
-/// By schema and name: an op without results that takes tensor lists of one length, in place.
+/// By schema and name: an op that takes lists of one length and changes their tensors in place, or makes one of each.
 bool is_list_op(const c10::FunctionSchema& schema);
 
 /// Runs the call in parts, each of which is an op, and takes its arguments off the stack. Returns false, with nothing
