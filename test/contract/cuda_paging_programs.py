@@ -1,0 +1,106 @@
+"""Programs for test_cuda_paging.py that test/programs has not: what a program on a card does besides training. Each prints what it found as JSON."""
+
+import json
+import sys
+
+import torch
+from torch import nn
+
+MIB = 1 << 20
+
+
+def tensors(count, mib=1):
+    return [torch.full((mib * MIB // 4,), float(i), device="cuda") for i in range(count)]
+
+
+def figures():
+    """What torch.cuda says while twice the budget of 8 MiB is alive."""
+    many = tensors(16)
+    sums = [one.sum().item() / one.numel() for one in many]
+    found = {
+        "sums": sums,
+        "allocated": torch.cuda.memory_allocated(),
+        "most_allocated": torch.cuda.max_memory_allocated(),
+        "backend": torch.cuda.memory.get_allocator_backend(),
+        "reserved": torch.cuda.memory_reserved(),
+    }
+    del many
+    torch.cuda.reset_peak_memory_stats()
+    torch.cuda.empty_cache()
+    return found | {"allocated_after": torch.cuda.memory_allocated(), "most_after": torch.cuda.max_memory_allocated()}
+
+
+def out_of_memory():
+    """An op that needs more than the budget, in a forward pass, a backward pass and an optimizer; and what works afterwards."""
+    many, errors = tensors(12), []
+    for attempt in (
+        lambda: torch.cat(many),
+        lambda: torch.cat(many, out=torch.empty(0, device="cuda")),
+        lambda: Doubled.apply(torch.ones(MIB // 4, device="cuda", requires_grad=True)).sum().backward(),
+    ):
+        try:
+            attempt()
+        except torch.OutOfMemoryError as error:
+            errors.append(str(error).splitlines()[0])
+    return {"errors": errors, "sums": [one.sum().item() / one.numel() for one in many]}
+
+
+class Doubled(torch.autograd.Function):
+    @staticmethod
+    def forward(context, x):
+        return x.clone()
+
+    @staticmethod
+    def backward(context, gradient):
+        return torch.cat([gradient] * 16)[: gradient.numel()]
+
+
+def refusals():
+    """What keeps addresses, and is refused."""
+    errors = []
+    for attempt in (
+        lambda: torch.cuda.graph(torch.cuda.CUDAGraph()).__enter__(),
+        lambda: torch.cuda.MemPool(),
+        lambda: torch.ones(MIB, device="cuda").untyped_storage()._share_cuda_(),
+    ):
+        try:
+            attempt()
+        except RuntimeError as error:
+            errors.append(str(error).splitlines()[0])
+    return {"errors": errors, "sum": torch.ones(3, device="cuda").sum().item()}
+
+
+def raw_access():
+    """A tensor that is paged out, and code that wants its address."""
+    many = tensors(16)
+    pointers = [one.data_ptr() for one in many[:4]]  # pinned from now on
+    for one in many:
+        one.add_(1)
+    return {
+        "pointers_stay": [one.data_ptr() for one in many[:4]] == pointers,
+        "sums": [one.sum().item() / one.numel() for one in many],
+        "array": many[9].cpu().numpy()[:2].tolist(),
+        "interface": many[3].__cuda_array_interface__["data"][0] == pointers[3],
+    }
+
+
+def workspaces():
+    """Layers of 16 MiB under cuBLAS's workspaces of 32 MiB for each of two threads, which lie out of the way."""
+    model = nn.Sequential(*[nn.Linear(2048, 2048) for _ in range(6)]).cuda()
+    optimizer, losses = torch.optim.SGD(model.parameters(), 1e-3), []
+    x = torch.ones(64, 2048, device="cuda")
+    for _ in range(3):
+        optimizer.zero_grad()
+        loss = model(x).square().mean()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item().hex())
+    return {"losses": losses, "most_allocated": torch.cuda.max_memory_allocated()}
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    print(
+        json.dumps({f.__name__: f for f in (figures, out_of_memory, raw_access, refusals, workspaces)}[sys.argv[1]]())
+    )

@@ -1,0 +1,164 @@
+"""A CUDA device is paged, on the emulated card: unmodified programs keep their bits under a budget in every order of kernels, no two accesses
+race, and what is charged stays within the budget.
+"""
+
+import json
+import sys
+
+import pytest
+from emulated import EMULATION, FAKE_CARD
+from launch import HERE, run_command
+
+pytestmark = pytest.mark.skipif(
+    not (FAKE_CARD.exists() and EMULATION.exists()), reason="built for a torch without CUDA: there is no emulated card"
+)
+PROGRAMS = HERE.parent / "programs"
+MIB = 1 << 20
+# As a rule cuBLAS takes 32 MiB of a GPU of this kind for each thread and stream, more than these programs have.
+SMALL_WORKSPACES = {"CUBLAS_WORKSPACE_CONFIG": ":16:8"}
+
+
+def run(folder, program, *arguments, budget=None, schedule="now", options=(), variables=SMALL_WORKSPACES, seconds=100):
+    """Its standard output, its statistics and what it said."""
+    stats = folder / f"{program.stem}-{budget}-{schedule}.json"
+    if budget:
+        options = ["--device", "cuda", "--budget", budget, *options]
+    card = ["--emulate", "h100-80g", "--emulate-seed", schedule, "--stats", stats]
+    done = run_command(
+        "run", *card, *options, "--", sys.executable, program, *arguments, variables=variables, seconds=seconds
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout, json.loads(stats.read_text()), done.stderr
+
+
+def check_paged(stats, budget):
+    emulation = stats["emulation"]
+    assert (emulation["races"], emulation["first_race"]) == (0, "")
+    assert stats["budget_bytes"] == budget
+    assert emulation["max_allocated_bytes"] <= stats["peak_bytes"] <= budget
+    assert stats["over_budget_bytes"] == 0 and stats["failed_actions"] == 0
+    assert stats["page_ins"] > 0 and stats["page_outs"] > 0
+
+
+def share_of(need, share):
+    return int(need["emulation"]["max_allocated_bytes"] * share) // 4096 * 4096
+
+
+def slow(*case):
+    return pytest.param(*case, marks=pytest.mark.slow)
+
+
+# Of each program what of its need is enough with one arena that its blocks share.
+SHARES = {
+    "gpt": 0.5,
+    "transformer_encoder": 0.5,
+    "checkpointing": 0.5,
+    "unet": 0.5,
+    "hugging_face_gpt2": 0.6,
+}
+
+
+@pytest.mark.parametrize(
+    "program", ["gpt", "unet", *map(slow, ["transformer_encoder", "checkpointing", "hugging_face_gpt2"])]
+)
+def test_a_training_program_is_followed_as_planned_with_the_same_bits(program, tmp_path):
+    arguments = [PROGRAMS / f"{program}.py", "--device", "cuda", "--steps", 12]
+    plain, need, _ = run(tmp_path, *arguments)
+    budget = share_of(need, SHARES[program])
+    paged, stats, said = run(tmp_path, *arguments, budget=budget, schedule="1", options=["--plan-sync"])
+    assert paged == plain
+    check_paged(stats, budget)
+    assert "tensorpager: plan active: step of" in said
+    assert stats["windows_as_planned"] == stats["followed_windows"] >= 8
+    assert stats["spill"] == "pinned memory"
+
+
+@pytest.mark.parametrize(
+    "program, budget", [("gpt", 12 * MIB), ("cnn", 3_500_000), ("lstm", 2_300_000), ("two_streams", 2_800_000)]
+)
+@pytest.mark.parametrize("schedule", ["1", "threads", *map(slow, ["now", "2", "3", "4", "5", "6"])])
+def test_on_demand_the_bits_are_the_same_in_every_order_of_kernels(program, budget, schedule, tmp_path):
+    arguments = [HERE / "paging_programs.py", program, 0]
+    plain, need, _ = run(tmp_path, *arguments)
+    paged, stats, _ = run(tmp_path, *arguments, budget=budget, schedule=schedule, options=["--on-demand"])
+    assert json.loads(paged)["digest"] == json.loads(plain)["digest"]
+    assert json.loads(paged)["max_allocated"] <= budget < need["emulation"]["max_allocated_bytes"]
+    check_paged(stats, budget)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("program", ["gpt", "two_streams", "cnn", "lstm"])
+@pytest.mark.parametrize("seed", range(1, 6))
+def test_random_evictions_change_nothing(program, seed, tmp_path):
+    arguments = [HERE / "paging_programs.py", program, 0]
+    plain, _, _ = run(tmp_path, *arguments)
+    options = ["--on-demand", "--fuzz", seed]
+    paged, stats, _ = run(tmp_path, *arguments, budget=64 * MIB, schedule=str(seed), options=options)
+    assert json.loads(paged)["digest"] == json.loads(plain)["digest"]
+    assert stats["emulation"]["races"] == 0 and stats["fuzz_page_outs"] > 100
+
+
+def found(folder, name, budget, **options):
+    printed, stats, _ = run(folder, HERE / "cuda_paging_programs.py", name, budget=budget, **options)
+    return json.loads(printed), stats
+
+
+def test_torch_says_what_is_resident(tmp_path):
+    figures, stats = found(tmp_path, "figures", 8 * MIB)
+    check_paged(stats, 8 * MIB)
+    assert figures["sums"] == list(range(16))
+    assert figures["backend"] == "tensorpager"
+    assert figures["allocated"] <= figures["most_allocated"] <= figures["reserved"] == 8 * MIB
+    assert figures["most_allocated"] == stats["peak_bytes"]
+    assert figures["most_after"] == figures["allocated_after"] <= MIB
+
+
+def test_what_does_not_fit_is_an_error_of_torch_and_nothing_is_lost(tmp_path):
+    out, _ = found(tmp_path, "out_of_memory", 8 * MIB)
+    assert out["sums"] == list(range(12))
+    assert len(out["errors"]) == 3
+    for error, op in zip(out["errors"], ["aten::cat(", "aten::cat.out(", "aten::cat("]):
+        assert error.startswith(f"Tensorpager: {op}"), error
+        assert "budget of 8.00 MiB" in error and "try a larger --budget" in error
+
+
+def test_code_that_wants_an_address_keeps_the_tensor_there(tmp_path):
+    access, stats = found(tmp_path, "raw_access", 8 * MIB)
+    assert access["pointers_stay"] and access["interface"]
+    assert access["sums"] == [i + 1 for i in range(16)]
+    assert access["array"] == [10, 10]
+    assert stats["emulation"]["races"] == 0
+
+
+def test_what_needs_lasting_addresses_is_refused_with_what_to_do(tmp_path):
+    refused, _ = found(tmp_path, "refusals", 16 * MIB)
+    assert len(refused["errors"]) == 3
+    assert all(error.startswith("Tensorpager: ") for error in refused["errors"])
+    assert refused["sum"] == 3
+
+
+def test_workspaces_of_libraries_lie_out_of_the_way(tmp_path):
+    plain, need, _ = run(tmp_path, HERE / "cuda_paging_programs.py", "workspaces", variables={})
+    budget = 64 * MIB + share_of(need, 0.5)
+    paged, stats = found(tmp_path, "workspaces", budget, variables={}, schedule="1", options=["--on-demand"])
+    assert paged["losses"] == json.loads(plain)["losses"]
+    check_paged(stats, budget)
+    assert stats["slab_bytes"] >= 64 * MIB
+
+
+def test_a_program_that_uses_no_cuda_says_so(tmp_path):
+    done = run_command(
+        "run",
+        "--emulate",
+        "h100-80g",
+        "--device",
+        "cuda",
+        "--budget",
+        "1GiB",
+        "--",
+        sys.executable,
+        "-c",
+        "import torch; torch.ones(9)",
+    )
+    assert done.returncode == 0
+    assert "did not use CUDA" in done.stderr
