@@ -49,6 +49,11 @@ class WorldStreams final : public Streams {
   void record(Event event, Queue queue) override { events_[event] = world_.queues().record(queue_of(queue)); }
   void wait(Queue queue, Event event) override { world_.queues().block(queue_of(queue), events_[event]); }
   void block_host(Event event) override { world_.queues().wait(events_[event]); }
+  Event make_timing_event() override { return make_event(); }
+  bool is_done(Event event) override { return world_.queues().is_done(events_[event]); }
+  double seconds_between(Event begin, Event end) override {
+    return world_.queues().reached_at(events_[end]) - world_.queues().reached_at(events_[begin]);
+  }
   void copy(Queue queue, std::byte* to, const std::byte* from, base::Bytes bytes) override {
     const std::size_t n = bytes.count();
     world_.queues().enqueue(queue_of(queue), "copy", {{to, n, true}, {from, n, false}},

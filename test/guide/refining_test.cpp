@@ -26,7 +26,8 @@ class SetTimes final : public base::EventSink {
     return guide_.op_begins(known, touched);
   }
   void op_touches(Ticket op, std::span<const base::Touch> touched) noexcept override { guide_.op_touches(op, touched); }
-  void op_ends(Ticket op, nanoseconds) noexcept override { guide_.op_ends(op, time_of_(name_)); }
+  Ticket op_ends(Ticket op, nanoseconds) noexcept override { return guide_.op_ends(op, time_of_(name_)); }
+  void op_timed(Ticket op, nanoseconds took) noexcept override { guide_.op_timed(op, took); }
   void block_born(Ticket op, const base::NewBlock& block) noexcept override { guide_.block_born(op, block); }
   void block_died(Ticket op, std::uint64_t number) noexcept override { guide_.block_died(op, number); }
   void slab_grew(base::Bytes slab) noexcept override { guide_.slab_grew(slab); }

@@ -26,10 +26,12 @@ class Notes final : public EventSink {
   void op_touches(Ticket op, std::span<const Touch> touched) noexcept override {
     list.push_back("op " + std::to_string(op) + " touches" + text(touched));
   }
-  void op_ends(Ticket op, std::chrono::nanoseconds took) noexcept override {
+  Ticket op_ends(Ticket op, std::chrono::nanoseconds took) noexcept override {
     list.push_back("op " + std::to_string(op) + " ends");
     time = took;
+    return op;
   }
+  void op_timed(Ticket, std::chrono::nanoseconds) noexcept override {}
   void block_born(Ticket op, const NewBlock& block) noexcept override {
     std::this_thread::sleep_for(takes);
     list.push_back("op " + std::to_string(op) + " makes " + std::to_string(block.number) + ": " +

@@ -175,6 +175,41 @@ TEST(Recorder, OpThatTouchesNothingIsNoneAndItsTimeGoesToTheOneBefore) {
   EXPECT_EQ(stream.ops[1].time, 2us);
 }
 
+TEST(Recorder, OfADeviceTellsOfOpsOnceTheirTimesAreKnown) {
+  Events events{.recorder =
+                    Recorder(4_KiB, Recorder::kMostOps, Recorder::Temporaries::kApart, Recorder::Computes::kOnDevice)};
+  const auto weight = events.born();
+  std::vector<Recorder::Ticket> ops;
+  for (const char* name : {"first", "second"}) {
+    ops.push_back(events.begin(name, {{weight, false}}));
+    EXPECT_EQ(events.recorder.op_ends(ops.back(), 0ns), ops.back());
+  }
+  events.recorder.op_timed(ops[1], 2us);
+  EXPECT_EQ(names(events.recorder.stream()), (std::vector<std::string>{"outside"}));
+  events.recorder.op_timed(ops[0], 1us);
+  const Stream stream = events.recorder.stream();
+  ASSERT_EQ(names(stream), (std::vector<std::string>{"outside", "first", "second"}));
+  EXPECT_EQ(stream.ops[1].time, 1us);
+  EXPECT_EQ(stream.ops[2].time, 2us);
+  EXPECT_EQ(events.recorder.op_time(), 3us);
+}
+
+TEST(Recorder, OfADeviceAddsTheTimeOfAnOpThatTouchesNothingToTheOneBefore) {
+  Events events{.recorder =
+                    Recorder(4_KiB, Recorder::kMostOps, Recorder::Temporaries::kApart, Recorder::Computes::kOnDevice)};
+  const auto weight = events.born();
+  const auto op = events.begin("mm", {{weight, false}});
+  events.recorder.op_ends(op, 0ns);
+  const auto empty = events.begin("log");
+  EXPECT_EQ(events.recorder.op_ends(empty, 0ns), op);
+  events.recorder.op_timed(op, 1us);
+  EXPECT_EQ(names(events.recorder.stream()), (std::vector<std::string>{"outside"})) << "the other's is to come";
+  events.recorder.op_timed(op, 2us);
+  const Stream stream = events.recorder.stream();
+  ASSERT_EQ(names(stream), (std::vector<std::string>{"outside", "mm"}));
+  EXPECT_EQ(stream.ops[1].time, 3us);
+}
+
 TEST(Recorder, OpsOfSeveralThreadsComeInTheOrderInWhichTheyBegan) {
   Events events;
   const auto a = events.born();

@@ -64,8 +64,12 @@ class EventSink {
   virtual Ticket op_begins(const OpFacts& facts, std::span<const Touch> touched) noexcept = 0;
   /// The kernel of this op calls another op, which touches these blocks.
   virtual void op_touches(Ticket op, std::span<const Touch> touched) noexcept = 0;
-  /// `took`: time in the kernel, without paging.
-  virtual void op_ends(Ticket op, std::chrono::nanoseconds took) noexcept = 0;
+  /// `took`: time in the kernel, without paging; zero if `op_timed` follows. Returns the op that its time counts to: of
+  /// an op of which nothing is kept, the one before; 0: none.
+  virtual Ticket op_ends(Ticket op, std::chrono::nanoseconds took) noexcept = 0;
+  /// How long an op, or one whose time counts to it, took on a device that computes later. Ops of a device are told of
+  /// in any order.
+  virtual void op_timed(Ticket op, std::chrono::nanoseconds took) noexcept = 0;
 
   /// `op`: the op that makes the block; 0 outside any op.
   virtual void block_born(Ticket op, const NewBlock& block) noexcept = 0;

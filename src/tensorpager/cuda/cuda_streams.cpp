@@ -86,6 +86,24 @@ void CudaStreams::block_host(Event event) {
   check(cudaEventSynchronize(event_of(event)), "cudaEventSynchronize", "a stream");
 }
 
+Event CudaStreams::make_timing_event() {
+  cudaEvent_t event = nullptr;
+  check(cudaEventCreate(&event), "cudaEventCreate", "an event");
+  return reinterpret_cast<Event>(event);
+}
+
+bool CudaStreams::is_done(Event event) {
+  const cudaError_t error = cudaEventQuery(event_of(event));
+  if (error != cudaErrorNotReady) check(error, "cudaEventQuery", "a stream");
+  return error == cudaSuccess;
+}
+
+double CudaStreams::seconds_between(Event begin, Event end) {
+  float milliseconds = 0;
+  check(cudaEventElapsedTime(&milliseconds, event_of(begin), event_of(end)), "cudaEventElapsedTime", "a stream");
+  return milliseconds * 1e-3;
+}
+
 void CudaStreams::copy(Queue queue, std::byte* to, const std::byte* from, Bytes bytes) {
   check(cudaMemcpyAsync(to, from, bytes.count(), cudaMemcpyDefault, stream_of(queue)), "cudaMemcpyAsync",
         "a tensor's memory", bytes);

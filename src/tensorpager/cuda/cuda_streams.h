@@ -26,6 +26,9 @@ class CudaStreams final : public device::Streams {
   void record(device::Event event, device::Queue queue) override;
   void wait(device::Queue queue, device::Event event) override;
   void block_host(device::Event event) override;
+  device::Event make_timing_event() override;
+  bool is_done(device::Event event) override;
+  double seconds_between(device::Event begin, device::Event end) override;
   void copy(device::Queue queue, std::byte* to, const std::byte* from, base::Bytes bytes) override;
 
   std::byte* allocate(base::Bytes bytes) override;

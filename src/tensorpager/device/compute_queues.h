@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "tensorpager/device/fence.h"
+#include "tensorpager/device/op_clock.h"
 
 namespace tensorpager::device {
 
@@ -31,6 +32,8 @@ class ComputeQueues {
   virtual void order(Queue waiter, const Fence& fence) = 0;
   /// Blocks until all that the fence covers is done.
   virtual void block_host(const Fence& fence) = 0;
+  /// Measures ops; any thread may call it.
+  virtual OpClock& clock() = 0;
 };
 
 }  // namespace tensorpager::device

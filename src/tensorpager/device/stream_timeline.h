@@ -17,13 +17,14 @@ namespace tensorpager::device {
 
 class StreamTimeline final : public ComputeQueues {
  public:
-  explicit StreamTimeline(Streams& streams) : streams_(streams) {}
+  explicit StreamTimeline(Streams& streams) : streams_(streams), clock_(streams) {}
 
   Queue current() override { return streams_.current(); }
   bool are_several() const override { return streams_.has_several_queues(); }
   Fence submitted_to(QueueSet queues) override;
   void order(Queue waiter, const Fence& fence) override;
   void block_host(const Fence& fence) override;
+  OpClock& clock() override { return clock_; }
 
   /// The ticket of what was just submitted to the queue.
   Ticket submitted(Queue queue) { return {queue, ++queues_[index_of(queue)].submitted}; }
@@ -53,6 +54,7 @@ class StreamTimeline final : public ComputeQueues {
   Streams& streams_;
   std::array<State, kQueues> queues_;
   std::vector<Event> free_events_;
+  OpClock clock_;
   std::uint64_t waits_ = 0, host_waits_ = 0;
 };
 

@@ -31,6 +31,12 @@ class Streams {
   /// What is submitted to the queue from now on begins after the event.
   virtual void wait(Queue queue, Event event) = 0;
   virtual void block_host(Event event) = 0;
+  /// An event that knows when the device passed it.
+  virtual Event make_timing_event() = 0;
+  /// Whether the device has passed what was recorded last.
+  virtual bool is_done(Event event) = 0;
+  /// Of two that are done.
+  virtual double seconds_between(Event begin, Event end) = 0;
 
   /// Device memory on both sides, not overlapping; or pinned host memory on one.
   virtual void copy(Queue queue, std::byte* to, const std::byte* from, base::Bytes bytes) = 0;

@@ -33,7 +33,7 @@ Guide::Guide(pager::Pager& pager, Options options)
       options_(std::move(options)),
       recorder_(options_.granule.value_or(pager.charge_for(base::Bytes(1))), options_.least_ops,
                 pager.is_placed() ? trace::Recorder::Temporaries::kInOnePiece : trace::Recorder::Temporaries::kApart,
-                pager.is_on_device() ? trace::Recorder::Threads::kTogether : trace::Recorder::Threads::kApart),
+                pager.is_on_device() ? trace::Recorder::Computes::kOnDevice : trace::Recorder::Computes::kOnHost),
       adherence_(options_.refines ? Adherence::kMostReplacements : 0),
       worker_([this] { run_analysis(); }, [this] { call_at_boundary(&Guide::activate_pending); }) {
   if (!options_.plans) schedule_.stop();

@@ -67,7 +67,8 @@ class Guide final : public base::EventSink {
   void op_touches(Ticket op, std::span<const base::Touch> touched) noexcept override {
     recorder_.op_touches(op, touched);
   }
-  void op_ends(Ticket op, std::chrono::nanoseconds took) noexcept override { recorder_.op_ends(op, took); }
+  Ticket op_ends(Ticket op, std::chrono::nanoseconds took) noexcept override { return recorder_.op_ends(op, took); }
+  void op_timed(Ticket op, std::chrono::nanoseconds took) noexcept override { recorder_.op_timed(op, took); }
   void block_born(Ticket op, const base::NewBlock& block) noexcept override { recorder_.block_born(op, block); }
   void block_died(Ticket op, std::uint64_t number) noexcept override { recorder_.block_died(op, number); }
   void slab_grew(base::Bytes slab) noexcept override { recorder_.slab_grew(slab); }

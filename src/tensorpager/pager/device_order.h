@@ -40,6 +40,7 @@ class DeviceOrder {
   explicit DeviceOrder(device::ComputeQueues* queues) : queues_(queues) {}
 
   bool is_on_device() const { return queues_ != nullptr; }
+  device::OpClock* clock() const { return is_on_device() ? &queues_->clock() : nullptr; }
   device::Queue current() const { return queues_->current(); }
   bool has_several_queues() const { return queues_->are_several(); }
 

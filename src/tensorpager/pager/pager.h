@@ -147,6 +147,8 @@ class Pager {
   void admit(PinSet& pins);
   /// Whether blocks are in a device's memory.
   bool is_on_device() const { return transfers_.order().is_on_device(); }
+  /// Measures ops on the device; null on a host.
+  device::OpClock* op_clock() { return transfers_.order().clock(); }
   /// Work that the calling thread submits to its queue from now on uses these blocks, which it has pinned.
   void order_uses(std::span<Block* const> blocks);
   /// Work in another queue uses the block, already or from now on until it dies.

@@ -103,6 +103,7 @@ class PinSet {
   }
 
   PinSet* parent() const { return parent_; }
+  Pager& pager() const { return pager_; }
   bool keeps_temporaries() const { return temporaries_ == Temporaries::kKeep; }
 
  private:

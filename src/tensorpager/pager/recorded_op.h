@@ -20,8 +20,10 @@ class RecordedOp {
   RecordedOp() = default;
   ~RecordedOp() {
     if (sink_ == nullptr || t_state.recorded_op == 0) return;  // 0: forked in the middle, and the child has no sink
-    const auto took = std::chrono::steady_clock::now() - begin_ - std::exchange(t_state.paging, {});
-    sink_->op_ends(std::exchange(t_state.recorded_op, 0), took);
+    const auto paging = std::exchange(t_state.paging, {});
+    const auto took = clock_ == nullptr ? std::chrono::steady_clock::now() - begin_ - paging : kTimedLater;
+    const base::EventSink::Ticket counts = sink_->op_ends(std::exchange(t_state.recorded_op, 0), took);
+    if (clock_ != nullptr) clock_->end(begun_, *sink_, counts);
     t_state.op_ended = std::chrono::steady_clock::now();
   }
   RecordedOp(const RecordedOp&) = delete;
@@ -43,19 +45,28 @@ class RecordedOp {
       });
     }
     sink_ = &sink;
-    const bool has_before = t_state.op_ended != std::chrono::steady_clock::time_point();
+    clock_ = pins.pager().op_clock();
+    // A device does not wait between two ops of the host.
+    const bool has_before = clock_ == nullptr && t_state.op_ended != std::chrono::steady_clock::time_point();
     if (has_before) facts.before = std::chrono::steady_clock::now() - t_state.op_ended - t_state.paging;
     t_state.recorded_op = sink.op_begins(facts, touched());
     t_state.paging = {};
-    begin_ = std::chrono::steady_clock::now();
+    if (clock_ != nullptr)
+      begun_ = clock_->begin();
+    else
+      begin_ = std::chrono::steady_clock::now();
   }
 
  private:
+  static constexpr std::chrono::steady_clock::duration kTimedLater{0};
+
   std::span<const base::Touch> touched() const { return {touches_.begin(), touches_.size()}; }
 
   base::InlineVector<base::Touch, 12> touches_;
   base::EventSink* sink_ = nullptr;  // null before it begins, and inside another op
   std::chrono::steady_clock::time_point begin_;
+  device::OpClock* clock_ = nullptr;  // null on a host
+  device::OpClock::Begun begun_;
 };
 
 }  // namespace tensorpager::pager

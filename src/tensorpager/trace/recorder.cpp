@@ -25,7 +25,7 @@ Recorder::Ticket Recorder::append(const base::OpFacts& facts) {
                   .slab = slab_,
                   .optimizer_step = optimizers_ > 0 ? optimizer_steps_ : 0,
                   .steps_before = marked_steps_,
-                  .thread = threads_ == Threads::kApart ? std::this_thread::get_id() : std::thread::id(),
+                  .thread = computes_ == Computes::kOnHost ? std::this_thread::get_id() : std::thread::id(),
                   .open = true});
   return first_ + ops_.size() - 1;
 }
@@ -36,6 +36,7 @@ Recorder::Ticket Recorder::op_begins(const base::OpFacts& facts, std::span<const
   if (!ops_.empty()) ops_.back().time += facts.before;
   const Ticket ticket = append(facts);
   open_.push_back(ticket);
+  ops_.back().untimed = computes_ == Computes::kOnDevice ? 1 : 0;
   ops_.back().touched.assign(touched.begin(), touched.end());
   ops_.back().arguments = touched.size();
   return ticket;
@@ -46,20 +47,33 @@ void Recorder::op_touches(Ticket op, std::span<const base::Touch> touched) noexc
   if (Op* found = find(op)) found->touched.insert(found->touched.end(), touched.begin(), touched.end());
 }
 
-void Recorder::op_ends(Ticket ticket, std::chrono::nanoseconds took) noexcept {
+Recorder::Ticket Recorder::op_ends(Ticket ticket, std::chrono::nanoseconds took) noexcept {
   const std::lock_guard lock(mutex_);
   op_time_ += took;
   std::erase(open_, ticket);
   Op* op = find(ticket);
-  if (op == nullptr) return;
+  if (op == nullptr) return ticket;
   settle_temporaries(*op, ticket);
   op->time += took;
   op->slab = slab_;
   op->open = false;
   const bool is_empty = op->touched.empty() && op->births.empty() && op->deaths.empty() && op->temporary == Bytes(0);
-  if (!is_empty || op != &ops_.back()) return;
+  if (!is_empty || op != &ops_.back()) return ticket;
+  const std::uint32_t untimed = op->untimed;
   ops_.pop_back();
-  if (!ops_.empty()) ops_.back().time += took;
+  if (ops_.empty()) return 0;
+  ops_.back().time += took;
+  ops_.back().untimed += untimed;
+  return ticket - 1;
+}
+
+void Recorder::op_timed(Ticket ticket, std::chrono::nanoseconds took) noexcept {
+  const std::lock_guard lock(mutex_);
+  op_time_ += took;
+  Op* const op = find(ticket);
+  if (op == nullptr) return;
+  op->time += took;
+  op->untimed -= op->untimed > 0 ? 1 : 0;
 }
 
 void Recorder::block_born(Ticket ticket, const base::NewBlock& block) noexcept {
@@ -210,7 +224,7 @@ Stream Recorder::stream() const {
     add(number, {.bytes = origin.bytes, .maker = origin.maker, .from_backward = origin.from_backward, .block = number});
   }
   for (const Op& op : ops_) {
-    if (op.open) break;
+    if (op.open || op.untimed > 0) break;
     const std::size_t at = stream.ops.size();
     StreamOp& made = stream.ops.emplace_back(StreamOp{.facts = op.facts,
                                                       .touched = {},

@@ -32,18 +32,19 @@ class Recorder final : public base::EventSink {
   static constexpr std::size_t kMostOps = std::size_t{1} << 18;
 
   enum class Temporaries : std::uint8_t { kApart, kInOnePiece };
-  /// Whether an op says which thread called it; or not, where threads take turns at one program, as the engine of
-  /// autograd does on a device.
-  enum class Threads : std::uint8_t { kApart, kTogether };
+  /// On a host each thread is a program, and an op has taken its time when it ends. On a device threads take turns at
+  /// one program, as the engine of autograd does, and an op's time is told later.
+  enum class Computes : std::uint8_t { kOnHost, kOnDevice };
 
   /// Keeps the last `most_ops` ops, and up to twice as many.
   explicit Recorder(base::Bytes granule, std::size_t most_ops = kMostOps, Temporaries temporaries = Temporaries::kApart,
-                    Threads threads = Threads::kApart)
-      : granule_(granule), temporaries_(temporaries), threads_(threads), most_ops_(most_ops) {}
+                    Computes computes = Computes::kOnHost)
+      : granule_(granule), temporaries_(temporaries), computes_(computes), most_ops_(most_ops) {}
 
   Ticket op_begins(const base::OpFacts& facts, std::span<const base::Touch> touched) noexcept override;
   void op_touches(Ticket op, std::span<const base::Touch> touched) noexcept override;
-  void op_ends(Ticket op, std::chrono::nanoseconds took) noexcept override;
+  Ticket op_ends(Ticket op, std::chrono::nanoseconds took) noexcept override;
+  void op_timed(Ticket op, std::chrono::nanoseconds took) noexcept override;
   void block_born(Ticket op, const base::NewBlock& block) noexcept override;
   void block_died(Ticket op, std::uint64_t number) noexcept override;
   void slab_grew(base::Bytes slab) noexcept override;
@@ -55,7 +56,7 @@ class Recorder final : public base::EventSink {
   void keep(std::size_t most_ops) noexcept;
   /// Time in the kernels of all ops so far, and between them.
   std::chrono::nanoseconds op_time() const;
-  /// The ops so far, up to the first that has not ended.
+  /// The ops so far, up to the first that has not ended, or of which the time is not known yet.
   Stream stream() const;
 
  private:
@@ -73,6 +74,7 @@ class Recorder final : public base::EventSink {
     std::uint32_t steps_before = 0;
     std::thread::id thread = {};
     bool open = false;
+    std::uint32_t untimed = 0;  // ops whose times count to this one and are not known yet
   };
   /// A birth or a death of a block that an open op made.
   struct Change {
@@ -96,7 +98,7 @@ class Recorder final : public base::EventSink {
 
   const base::Bytes granule_;
   const Temporaries temporaries_;
-  const Threads threads_;
+  const Computes computes_;
   std::size_t most_ops_;
   mutable std::mutex mutex_;
   std::deque<Op> ops_;

@@ -1,5 +1,6 @@
 #include "tensorpager/transfer/stream_queues.h"
 
+#include "tensorpager/transfer/copy_times.h"
 #include "tensorpager/transfer/pinned_pool.h"
 
 namespace tensorpager::transfer {
@@ -20,17 +21,22 @@ class StreamQueues final : public Queues {
   Ticket submit(PageOut transfer) override {
     if (transfer.first) transfer.first();
     timeline_.order(Queue::kPageOuts, transfer.after | pool_.fence_of(transfer.slot));
+    const CopyTimes::Begun begun = times_.begin(Queue::kPageOuts);
     streams_.copy(Queue::kPageOuts, pool_.memory_of(transfer.slot) + transfer.at.count(), transfer.from.data(),
                   Bytes(transfer.from.size()));
+    times_.end(begun, Queue::kPageOuts, Bytes(transfer.from.size()));
     return note(Queue::kPageOuts, transfer.slot);
   }
   Ticket submit(PageIn transfer) override {
     timeline_.order(Queue::kPageIns, transfer.after | pool_.fence_of(transfer.slot));
-    const std::byte* from = pool_.memory_of(transfer.slot) + transfer.at.count();
+    const CopyTimes::Begun begun = times_.begin(Queue::kPageIns);
+    const std::byte* const first = pool_.memory_of(transfer.slot) + transfer.at.count();
+    const std::byte* from = first;
     for (const std::span<std::byte> part : transfer.to) {
       streams_.copy(Queue::kPageIns, part.data(), from, Bytes(part.size()));
       from += part.size();
     }
+    times_.end(begun, Queue::kPageIns, Bytes(static_cast<std::uint64_t>(from - first)));
     const Ticket ticket = note(Queue::kPageIns, transfer.slot);
     if (transfer.then) transfer.then();
     return ticket;
@@ -48,7 +54,7 @@ class StreamQueues final : public Queues {
   void after_fork(bool) override {}
 
   Bytes reserved() const override { return pool_.reserved(); }
-  Rates rates() const override { return {}; }
+  Rates rates() const override { return times_.rates(); }
   std::string name() const override { return "pinned memory"; }
 
  private:
@@ -62,6 +68,7 @@ class StreamQueues final : public Queues {
   device::Streams& streams_;
   device::StreamTimeline& timeline_;
   PinnedPool pool_;
+  CopyTimes times_{streams_};
   Ticket last_[2] = {{Queue::kPageOuts, 0}, {Queue::kPageIns, 0}};
 };
 

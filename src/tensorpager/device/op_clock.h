@@ -1,0 +1,52 @@
+// How long ops take on a device: a pair of events around each, which a sink is told about when the device has passed
+// them. The begin is recorded when the op's arguments are in place, so that its waits for them are not counted.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "tensorpager/base/event_sink.h"
+#include "tensorpager/device/streams.h"
+
+namespace tensorpager::device {
+
+class OpClock {
+ public:
+  /// An op that began. One that never ends loses an event.
+  struct Begun {
+    std::optional<Event> event;  // nullopt if the runtime refused, of which the program hears by its own calls
+    Queue queue = Queue::kCompute;
+  };
+
+  /// `streams` must outlive this.
+  explicit OpClock(Streams& streams) : streams_(streams) {}
+
+  /// Any thread may call these. The op's work is what the calling thread submits to its queue in between.
+  Begun begin() noexcept;
+  /// `sink`, which lives for ever, is told of the op's time by `op_timed`, from a later call of this.
+  void end(const Begun& begun, base::EventSink& sink, base::EventSink::Ticket op) noexcept;
+
+ private:
+  /// Pairs that one call looks at: more than one, so that they are told of faster than they come.
+  static constexpr int kAtOnce = 4;
+
+  struct Pair {
+    Event begin, end;
+    base::EventSink* sink;
+    base::EventSink::Ticket op;
+  };
+
+  Event take_event();
+  void tell_of_passed();
+
+  Streams& streams_;
+  std::mutex mutex_;
+  std::vector<Event> free_events_;
+  std::deque<Pair> pairs_;  // oldest first
+};
+
+}  // namespace tensorpager::device

@@ -1,0 +1,60 @@
+#include "tensorpager/device/op_clock.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <thread>
+
+#include "world_streams.h"
+
+namespace tensorpager::device {
+namespace {
+
+class Sink final : public base::EventSink {
+ public:
+  Ticket op_begins(const base::OpFacts&, std::span<const base::Touch>) noexcept override { return 0; }
+  void op_touches(Ticket, std::span<const base::Touch>) noexcept override {}
+  Ticket op_ends(Ticket op, std::chrono::nanoseconds) noexcept override { return op; }
+  void op_timed(Ticket op, std::chrono::nanoseconds took) noexcept override { times[op] += took; }
+  void block_born(Ticket, const base::NewBlock&) noexcept override {}
+  void block_died(Ticket, std::uint64_t) noexcept override {}
+  void slab_grew(base::Bytes) noexcept override {}
+  void hint(base::Hint) noexcept override {}
+
+  std::map<Ticket, std::chrono::nanoseconds> times;
+};
+
+class OpClockTest : public testing::Test {
+ protected:
+  void run(base::EventSink::Ticket op, std::chrono::milliseconds takes) {
+    const OpClock::Begun begun = clock_.begin();
+    streams_.launch("kernel", {}, [takes] { std::this_thread::sleep_for(takes); });
+    clock_.end(begun, sink_, op);
+  }
+
+  WorldStreams streams_{"1"};
+  OpClock clock_{streams_};
+  Sink sink_;
+};
+
+TEST_F(OpClockTest, TellsHowLongTheDeviceTookOnceItHasPassedTheOp) {
+  run(1, std::chrono::milliseconds(20));
+  run(2, std::chrono::milliseconds(1));
+  streams_.finish();
+  run(3, {});  // tells of those before
+  ASSERT_TRUE(sink_.times.contains(1) && sink_.times.contains(2));
+  EXPECT_GE(sink_.times[1], std::chrono::milliseconds(20));
+  EXPECT_GE(sink_.times[2], std::chrono::milliseconds(1));
+  EXPECT_LT(sink_.times[2], std::chrono::milliseconds(20)) << "an op's time is not that of the one before";
+}
+
+TEST_F(OpClockTest, IsBehindByNoMoreThanTheDeviceIs) {
+  for (base::EventSink::Ticket op = 1; op <= 100; ++op) {
+    run(op, {});
+    streams_.finish();
+  }
+  EXPECT_GE(sink_.times.size(), 99u);
+}
+
+}  // namespace
+}  // namespace tensorpager::device
