@@ -119,7 +119,7 @@ MUTATIONS = [
         "what-a-block-was-moved-from-is-free-at-once",
         "pager/passing_on.cpp",
         "  passed_on_.add(from, moved);\n",
-        "",
+        "  passed_on_.add(from, {});\n",
         "memory",
     ),
     Mutation(
@@ -134,7 +134,7 @@ MUTATIONS = [
         "device/stream_timeline.cpp",
         "    seen |= mark.seen;\n",
         "    seen |= mark.seen | submitted();\n",
-        "device",
+        "device memory",
     ),
     Mutation(
         "small-storages-of-other-streams-are-free-at-once",

@@ -81,6 +81,17 @@ TEST_F(StreamTimelineTest, AWaitForWhatWasSeenThroughAnotherQueueIsLeftOut) {
   EXPECT_EQ(races(), "\"races\": 0");
 }
 
+TEST_F(StreamTimelineTest, AQueueHasNotSeenWhatCameAfterItsWait) {
+  const Ticket first = transfer(Queue::kPageIns);
+  timeline_.order(Queue::kCompute, first);
+  const Ticket second = transfer(Queue::kPageIns);
+  timeline_.order(kSecondStream, first);
+  timeline_.order(kSecondStream, second);
+  compute(1);
+  EXPECT_EQ(timeline_.waits(), 3u);
+  EXPECT_EQ(races(), "\"races\": 0");
+}
+
 TEST_F(StreamTimelineTest, OneEventServesAllWhoWaitForWhatItCovers) {
   const Ticket first = transfer(Queue::kPageIns);
   const Ticket second = transfer(Queue::kPageIns);
