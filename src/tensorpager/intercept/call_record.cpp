@@ -55,7 +55,9 @@ bool CallRecord::can_be_captured() const {
   const auto is_foreign = [](const at::TensorBase& tensor) {
     if (!tensor.defined() || !tensor.unsafeGetTensorImpl()->has_storage()) return false;
     c10::StorageImpl& storage = *tensor.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl();
-    return storage.nbytes() >= base::kMinPagedBytes.count() && g_target.finder().peek(storage) == nullptr;
+    const std::optional<std::int64_t> bytes = storage.sym_nbytes().maybe_as_int();  // symbolic while a graph is traced
+    return bytes >= static_cast<std::int64_t>(base::kMinPagedBytes.count()) &&
+           g_target.finder().peek(storage) == nullptr;
   };
   return std::ranges::any_of(tensors_, [](const at::TensorBase& tensor) { return tensor.defined(); }) &&
          std::ranges::none_of(tensors_, is_foreign);

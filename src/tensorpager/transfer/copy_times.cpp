@@ -13,7 +13,8 @@ Event CopyTimes::take_event() {
 }
 
 CopyTimes::Begun CopyTimes::begin(Queue queue) {
-  if (++copies_ > kAll && copies_ % kEvery != 0) return std::nullopt;
+  ++copies_;
+  if (copies_ > kAll && copies_ % kEvery != 0) return std::nullopt;
   const Event event = take_event();
   streams_.record(event, queue);
   return event;
