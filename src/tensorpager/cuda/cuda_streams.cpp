@@ -94,8 +94,12 @@ Event CudaStreams::make_timing_event() {
 
 bool CudaStreams::is_done(Event event) {
   const cudaError_t error = cudaEventQuery(event_of(event));
-  if (error != cudaErrorNotReady) check(error, "cudaEventQuery", "a stream");
-  return error == cudaSuccess;
+  if (error == cudaErrorNotReady) {
+    static_cast<void>(cudaGetLastError());  // it counts as an error to the next check of anybody
+    return false;
+  }
+  check(error, "cudaEventQuery", "a stream");
+  return true;
 }
 
 double CudaStreams::seconds_between(Event begin, Event end) {
