@@ -84,6 +84,27 @@ def raw_access():
     }
 
 
+def failures():
+    """A call of the runtime fails, and the op that needed it; the program goes on, and each tensor is what its ops made it."""
+    errors = []
+
+    def again(attempt, *arguments):
+        """Until it succeeds, twice at most."""
+        for _ in range(2):
+            try:
+                return attempt(*arguments)
+            except RuntimeError as error:
+                errors.append(str(error).splitlines()[0])
+        return None
+
+    many = [again(lambda value: torch.full((MIB // 4,), value, device="cuda"), float(i)) for i in range(16)]
+    for _ in range(10):
+        for one in many:
+            again(one.add_, 1)
+    right = [again(lambda x, value: bool((x == value).all()), one, i + 10) for i, one in enumerate(many)]
+    return {"errors": errors, "right": right, "resident": torch.cuda.memory_allocated()}
+
+
 def workspaces():
     """Layers of 16 MiB under cuBLAS's workspaces of 32 MiB for each of two threads, which lie out of the way."""
     model = nn.Sequential(*[nn.Linear(2048, 2048) for _ in range(6)]).cuda()
@@ -102,5 +123,7 @@ if __name__ == "__main__":
     torch.set_num_threads(1)
     torch.manual_seed(0)
     print(
-        json.dumps({f.__name__: f for f in (figures, out_of_memory, raw_access, refusals, workspaces)}[sys.argv[1]]())
+        json.dumps(
+            {f.__name__: f for f in (figures, out_of_memory, raw_access, refusals, failures, workspaces)}[sys.argv[1]]()
+        )
     )

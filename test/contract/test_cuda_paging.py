@@ -137,6 +137,28 @@ def test_what_needs_lasting_addresses_is_refused_with_what_to_do(tmp_path):
     assert refused["sum"] == 3
 
 
+CALLS = [
+    "cudaHostAlloc",
+    "cudaMemcpyAsync",
+    "cudaEventCreateWithFlags",
+    "cudaEventRecord",
+    "cudaStreamWaitEvent",
+    "cudaEventQuery",
+]
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("number", [1, 9, *map(slow, [2, 3, 4, 5, 40, 100])])
+def test_a_call_that_fails_is_one_error_and_nothing_is_lost(call, number, tmp_path):
+    variables = SMALL_WORKSPACES | {"TENSORPAGER_EMULATE_FAIL": f"{call}:{number}"}
+    failed, stats = found(tmp_path, "failures", 8 * MIB, variables=variables, options=["--on-demand"])
+    assert failed["right"] == [True] * 16
+    assert len(failed["errors"]) <= 1
+    for error in failed["errors"]:  # of ours, or of torch if the call was one of torch's own
+        assert (error.startswith("Tensorpager: aten::") and call in error) or error.startswith("CUDA error: "), error
+    assert failed["resident"] <= 8 * MIB and stats["emulation"]["races"] == 0
+
+
 def test_workspaces_of_libraries_lie_out_of_the_way(tmp_path):
     plain, need, _ = run(tmp_path, HERE / "cuda_paging_programs.py", "workspaces", variables={})
     budget = 64 * MIB + share_of(need, 0.5)

@@ -1,5 +1,7 @@
 #include "tensorpager/transfer/copy_times.h"
 
+#include "tensorpager/base/errors.h"
+
 namespace tensorpager::transfer {
 
 using device::Event;
@@ -12,20 +14,28 @@ Event CopyTimes::take_event() {
   return event;
 }
 
-CopyTimes::Begun CopyTimes::begin(Queue queue) {
+CopyTimes::Begun CopyTimes::begin(Queue queue) noexcept {
   ++copies_;
   if (copies_ > kAll && copies_ % kEvery != 0) return std::nullopt;
-  const Event event = take_event();
-  streams_.record(event, queue);
-  return event;
+  try {
+    const Event event = take_event();
+    streams_.record(event, queue);
+    return event;
+  } catch (const base::IoError&) {
+    return std::nullopt;
+  }
 }
 
-void CopyTimes::end(const Begun& begun, Queue queue, base::Bytes bytes) {
+void CopyTimes::end(const Begun& begun, Queue queue, base::Bytes bytes) noexcept {
   if (!begun) return;
-  const Event end = take_event();
-  streams_.record(end, queue);
-  pairs_.push_back({*begun, end, queue, bytes});
-  look_at_passed();
+  try {
+    const Event end = take_event();
+    streams_.record(end, queue);
+    pairs_.push_back({*begun, end, queue, bytes});
+    look_at_passed();
+  } catch (const base::IoError&) {
+    return;  // the program hears of it by its own calls
+  }
 }
 
 void CopyTimes::look_at_passed() {

@@ -21,9 +21,9 @@ class CopyTimes {
   /// `streams` must outlive this.
   explicit CopyTimes(device::Streams& streams) : streams_(streams) {}
 
-  /// Before and after a copy is submitted. Throw IoError if the runtime refuses.
-  Begun begin(device::Queue queue);
-  void end(const Begun& begun, device::Queue queue, base::Bytes bytes);
+  /// Before and after a copy is submitted. If the runtime refuses, the copy is not measured.
+  Begun begin(device::Queue queue) noexcept;
+  void end(const Begun& begun, device::Queue queue, base::Bytes bytes) noexcept;
   Queues::Rates rates() const { return {.out = times_[0].fit(), .in = times_[1].fit()}; }
 
  private:
