@@ -229,6 +229,12 @@ void PagingAllocator::attachOutOfMemoryObserver(torch_allocator::OutOfMemoryObse
   observers_.push_back(std::move(observer));
 }
 
+#if TORCH_VERSION_MAJOR > 2 || TORCH_VERSION_MINOR >= 15
+void PagingAllocator::attachOomRejectionObserver(torch_allocator::OomRejectionObserver observer) {
+  previous_->attachOomRejectionObserver(std::move(observer));
+}
+#endif
+
 void PagingAllocator::attachAllocatorTraceTracker(torch_allocator::AllocatorTraceTracker tracker) {
   previous_->attachAllocatorTraceTracker(std::move(tracker));
 }

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <c10/cuda/CUDACachingAllocator.h>
+#include <torch/headeronly/version.h>
 
 #include <vector>
 
@@ -73,6 +74,9 @@ class PagingAllocator final : public c10::cuda::CUDACachingAllocator::CUDAAlloca
                      c10::cuda::CUDACachingAllocator::RecordContext when, bool clear,
                      const std::vector<std::string>& skipped) override;
   void attachOutOfMemoryObserver(c10::cuda::CUDACachingAllocator::OutOfMemoryObserver observer) override;
+#if TORCH_VERSION_MAJOR > 2 || TORCH_VERSION_MINOR >= 15
+  void attachOomRejectionObserver(c10::cuda::CUDACachingAllocator::OomRejectionObserver observer) override;
+#endif
   void attachAllocatorTraceTracker(c10::cuda::CUDACachingAllocator::AllocatorTraceTracker tracker) override;
   void enablePeerAccess(c10::DeviceIndex device, c10::DeviceIndex peer) override;
   cudaError_t memcpyAsync(void* to, int to_device, const void* from, int from_device, std::size_t size,
