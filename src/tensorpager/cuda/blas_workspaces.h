@@ -9,6 +9,9 @@
 #include <atomic>
 #include <cstddef>
 #include <mutex>
+#include <set>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "tensorpager/base/bytes.h"
@@ -20,18 +23,27 @@ class BlasWorkspaces {
  public:
   explicit BlasWorkspaces(pager::Pager& pager) : pager_(pager) {}
 
-  /// A new block, which may be a workspace.
-  void note(const pager::Block& block);
+  /// Whether what this thread allocates may be the workspace of this queue: it has none yet, and that is its size. If
+  /// so, it is best placed where it can stay, and noted.
+  bool may_be_one(base::Bytes size, device::Queue queue);
+  void note(const pager::Block& block, device::Queue queue);
   /// Replaces those that are, and whose ops are over. `size`: of what is to be allocated now. Throws as
   /// Pager::acquire_for_good, before it changes anything.
   void before_allocation(base::Bytes size);
 
  private:
-  void replace(void* at);
+  using User = std::pair<std::thread::id, device::Queue>;
+  struct Candidate {
+    void* at;
+    User user;
+  };
+
+  bool replace(void* at);
 
   pager::Pager& pager_;
   std::mutex mutex_;
-  std::vector<void*> candidates_;  // blocks of a workspace's size, of ops that may not be over
+  std::vector<Candidate> candidates_;  // of ops that may not be over
+  std::set<User> have_one_;
   std::atomic<bool> has_candidates_{false};
 };
 

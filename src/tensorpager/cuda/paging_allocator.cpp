@@ -67,11 +67,15 @@ c10::DataPtr PagingAllocator::allocate(std::size_t size) {
       void* const at = small_.allocate(Bytes(size), streams_.current());
       return {at, at, &free_any, here};
     }
-    pager::Block& block = pager_.create(Bytes(size));
-    workspaces_.note(block);
+    const device::Queue queue = streams_.current();
+    const bool may_be_workspace = workspaces_.may_be_one(Bytes(size), queue);
+    pager::Block& block =
+        pager_.create(Bytes(size), may_be_workspace ? pager::BirthPlace::kLowEnd : pager::BirthPlace::kAny);
+    if (may_be_workspace) workspaces_.note(block, queue);
     return {block.data, block.data, &memory::free_block, here};
   } catch (const base::OverBudget& error) {
-    for (const auto& observer : observers_) observer(device, size, pager_.budget().count(), pager_.charged().count());
+    for (const auto& observer : observers_)
+      observer(device, size, pager_.budget().count(), getMemoryInfo(device).first);
     pager::note_shortage(error.what());
     TORCH_CHECK_WITH(OutOfMemoryError, false, "Tensorpager: ", error.what());
   } catch (const base::IoError& error) {

@@ -1,0 +1,118 @@
+"""One training program of bench/gpu/card.py, in a process of its own: prints losses, times and memory as JSON.
+
+work.py NAME [--batch N] [--steps N] [--save-on-cpu] [--checkpoint] [--tiny]
+"""
+
+import argparse
+import contextlib
+import hashlib
+import json
+import sys
+import time
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "test" / "programs" / "large"))
+
+
+class Block(nn.Module):
+    def __init__(self, width, heads):
+        super().__init__()
+        self.heads = heads
+        self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+
+    def forward(self, x):
+        batch, length, width = x.shape
+        q, k, v = (
+            t.view(batch, length, self.heads, -1).transpose(1, 2) for t in self.qkv(self.norm1(x)).chunk(3, dim=-1)
+        )
+        attended = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + self.out(attended.transpose(1, 2).reshape(batch, length, width))
+        return x + self.down(F.gelu(self.up(self.norm2(x))))
+
+
+class Gpt(nn.Module):
+    def __init__(self, layers, width, heads, words, length, checkpointed):
+        super().__init__()
+        self.words, self.places = nn.Embedding(words, width), nn.Embedding(length, width)
+        self.blocks = nn.ModuleList(Block(width, heads) for _ in range(layers))
+        self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, words, bias=False)
+        self.checkpointed = checkpointed
+
+    def forward(self, tokens):
+        x = self.words(tokens) + self.places.weight[: tokens.shape[1]]
+        for block in self.blocks:
+            x = checkpoint(block, x, use_reentrant=False) if self.checkpointed else block(x)
+        return self.head(self.norm(x))
+
+
+def gpt2_medium(batch, tiny, checkpointed):
+    layers, width, heads, words, length = (3, 192, 4, 500, 64) if tiny else (24, 1024, 16, 50257, 1024)
+    model = Gpt(layers, width, heads, words, length, checkpointed).cuda()
+    tokens = torch.randint(0, words, (batch, length + 1), device="cuda")
+
+    def loss():
+        with torch.autocast("cuda", torch.bfloat16, enabled=not tiny):
+            return F.cross_entropy(model(tokens[:, :-1]).flatten(0, 1), tokens[:, 1:].flatten())
+
+    return model, loss, torch.optim.AdamW(model.parameters(), 1e-4)
+
+
+def resnet50(batch, tiny, checkpointed):
+    from resnet50 import BLOCKS, Bottleneck, ResNet
+
+    assert not checkpointed
+    model = ResNet(Bottleneck, BLOCKS[50], 1000).cuda()
+    size = 32 if tiny else 224
+    images, labels = torch.randn(batch, 3, size, size, device="cuda"), torch.randint(0, 1000, (batch,), device="cuda")
+    return model, lambda: F.cross_entropy(model(images), labels), torch.optim.SGD(model.parameters(), 0.1, momentum=0.9)
+
+
+WORK = {"gpt2_medium": gpt2_medium, "resnet50": resnet50}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("name", choices=WORK)
+    parser.add_argument("--batch", type=int, required=True)
+    parser.add_argument("--steps", type=int, default=16)
+    parser.add_argument("--save-on-cpu", action="store_true")
+    parser.add_argument("--checkpoint", action="store_true")
+    parser.add_argument("--tiny", action="store_true")
+    args = parser.parse_args()
+    torch.manual_seed(0)
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    torch.backends.cudnn.benchmark = False
+    model, loss_of, optimizer = WORK[args.name](args.batch, args.tiny, args.checkpoint)
+    losses, seconds = [], []
+    for _ in range(args.steps):
+        begin = time.perf_counter()
+        optimizer.zero_grad()
+        kept = torch.autograd.graph.save_on_cpu(pin_memory=True) if args.save_on_cpu else contextlib.nullcontext()
+        with kept:
+            loss = loss_of()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item().hex())  # waits for the device
+        seconds.append(time.perf_counter() - begin)
+    digest = hashlib.sha256()
+    for parameter in model.parameters():
+        digest.update(parameter.detach().cpu().view(torch.uint8).numpy().tobytes())
+    found = {
+        "losses": losses,
+        "digest": digest.hexdigest()[:16],
+        "seconds": sorted(seconds[-args.steps // 2 :])[args.steps // 4],
+        "max_allocated_bytes": torch.cuda.max_memory_allocated(),
+        "max_reserved_bytes": torch.cuda.max_memory_reserved(),
+    }
+    print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main()
