@@ -10,12 +10,23 @@ def is_emulated() -> bool:
 
 
 def is_recorded() -> bool:
-    return os.environ.get("TENSORPAGER_DEVICE") == "cuda"
+    return _budget().startswith("cuda=") or (os.environ.get("TENSORPAGER_DEVICE") == "cuda" and "=" not in _budget())
 
 
 def is_paged() -> bool:
     """Whether the budget is for the device's memory."""
-    return is_recorded() and os.environ.get("TENSORPAGER_BUDGET") not in (None, "", "unlimited")
+    return is_recorded() and _budget().removeprefix("cuda=") not in ("", "unlimited")
+
+
+def _budget() -> str:
+    return os.environ.get("TENSORPAGER_BUDGET", "")
+
+
+def is_used() -> bool:
+    """Whether the program has initialised CUDA."""
+    import torch
+
+    return torch.cuda.is_initialized()
 
 
 def when_initialised(call) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from tensorpager import _accelerator, _children, _dry, _extension, _session
 from tensorpager._say import say
 
+_UNLIMITED = 1 << 60  # bytes
 _RUN = "TENSORPAGER_RUN"  # process id of what `tensorpager run` became
 
 
@@ -94,6 +95,8 @@ def _finish(first: int) -> None:
             "the program did not use CUDA, so nothing was charged or paged; for its tensors on the CPU leave --device out"
         )
         return
+    if stats["device"] == "cpu" and stats["budget_bytes"] < _UNLIMITED and _accelerator.is_used():
+        say("the program used CUDA, and the budget was for the CPU's memory only; for the device's, add --device cuda")
     text = core.exit_line(report, _children.told(), rank)
     if not rank and os.environ.get(_RUN, str(first)) != str(first):
         text += f"; process {first}"  # a launcher without torch may have started several

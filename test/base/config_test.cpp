@@ -77,6 +77,19 @@ TEST(ReadConfig, ReadsWhatToRecord) {
   EXPECT_EQ(error_of({{"TENSORPAGER_TRACE_CLASS", "0"}}), "TENSORPAGER_TRACE_CLASS: '0' where counting begins with 1");
 }
 
+TEST(ReadConfig, ABudgetSaysWhoseMemoryItIsFor) {
+  EXPECT_EQ(config_of({{"TENSORPAGER_BUDGET", "2GiB"}}).device, Device::kHost);
+  const Config card = config_of({{"TENSORPAGER_BUDGET", "cuda=2GiB"}});
+  EXPECT_EQ(card.device, Device::kCuda);
+  EXPECT_EQ(card.budget, 2_GiB);
+  EXPECT_EQ(config_of({{"TENSORPAGER_BUDGET", "cpu=2GiB"}, {"TENSORPAGER_DEVICE", "cuda"}}).device, Device::kHost);
+  EXPECT_EQ(error_of({{"TENSORPAGER_BUDGET", "tpu=2GiB"}}), "TENSORPAGER_BUDGET: 'tpu' is neither cpu nor cuda");
+  EXPECT_EQ(error_of({{"TENSORPAGER_BUDGET", "cuda=2GiB,cpu=4GiB"}}),
+            "TENSORPAGER_BUDGET: 'cuda=2GiB,cpu=4GiB' are two budgets, and a process has one: of cpu or of cuda");
+  EXPECT_EQ(error_of({{"TENSORPAGER_BUDGET", "80%"}, {"TENSORPAGER_DEVICE", "cuda"}}),
+            "TENSORPAGER_BUDGET: '80%' of a CUDA device; give its budget in bytes, as in 20GiB");
+}
+
 TEST(ReadConfig, DryRunRecordsAllStoragesOfATrainingStepUnlessSaidOtherwise) {
   EXPECT_EQ(config_of({}).trace_smallest, kMinPagedBytes);
   EXPECT_EQ(config_of({}).device, Device::kHost);

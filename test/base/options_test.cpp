@@ -45,16 +45,17 @@ TEST(Options, WithATakerHaveALongName) {
 
 TEST(Options, OfProgramsAreThoseOfRunButForTheEmulatedCardAndInPythonTheStatistics) {
   EXPECT_EQ(keywords_of(Taker::kPython),
-            (Keywords{"budget", "device", "pinned", "spill", "link", "binding", "plan", "plan_cache", "on_demand",
+            (Keywords{"device", "budget", "pinned", "spill", "link", "binding", "plan", "plan_cache", "on_demand",
                       "recompute", "plan_sync", "quiet", "fuzz", "verify_replay"}));
   EXPECT_EQ(keywords_of(Taker::kCpp),
-            (Keywords{"budget", "device", "pinned", "spill", "link", "binding", "plan", "plan_cache", "on_demand",
+            (Keywords{"device", "budget", "pinned", "spill", "link", "binding", "plan", "plan_cache", "on_demand",
                       "recompute", "plan_sync", "stats", "quiet", "fuzz", "verify_replay"}));
 }
 
 TEST(Options, AreReadAfterWhatTheyDependOn) {
   const auto place = [](std::string_view variable) { return &option_of(variable) - options().data(); };
   EXPECT_LT(place("LOCAL_WORLD_SIZE"), place("TENSORPAGER_BUDGET"));
+  EXPECT_LT(place("TENSORPAGER_DEVICE"), place("TENSORPAGER_BUDGET"));
   EXPECT_LT(place("TENSORPAGER_DRY"), place("TENSORPAGER_TRACE_CLASS"));
   EXPECT_LT(place("TENSORPAGER_DRY"), place("TENSORPAGER_TRACE_SMALLEST"));
 }

@@ -168,6 +168,32 @@ def test_workspaces_of_libraries_lie_out_of_the_way(tmp_path):
     assert stats["slab_bytes"] >= 64 * MIB
 
 
+def test_a_budget_may_name_its_device(tmp_path):
+    program = HERE / "cuda_paging_programs.py"
+    done = run_command(
+        "run",
+        "--emulate",
+        "h100-80g",
+        "--budget",
+        "cuda=8MiB",
+        "--",
+        sys.executable,
+        program,
+        "figures",
+        variables=SMALL_WORKSPACES,
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["backend"] == "tensorpager"
+    assert "budget 8.00 MiB" in done.stderr
+
+
+def test_a_budget_of_the_cpu_does_not_hide_that_the_program_used_a_card():
+    program = "import torch; torch.ones(9, device='cuda')"
+    done = run_command("run", "--emulate", "h100-80g", "--budget", "1GiB", "--", sys.executable, "-c", program)
+    assert done.returncode == 0, done.stderr
+    assert "for the device's, add --device cuda" in done.stderr
+
+
 def test_a_program_that_uses_no_cuda_says_so(tmp_path):
     done = run_command(
         "run",

@@ -34,6 +34,19 @@ Device parse_device(std::string_view text) {
   throw InvalidArgument("'" + std::string(text) + "' is neither cpu nor cuda");
 }
 
+/// `cuda=` or `cpu=` before the size says whose memory it is for. Must follow the device and the ranks.
+void read_budget(Config& config, std::string_view text) {
+  if (text.find(',') != std::string_view::npos)
+    throw InvalidArgument("'" + std::string(text) + "' are two budgets, and a process has one: of cpu or of cuda");
+  if (const std::size_t end = text.find('='); end != std::string_view::npos) {
+    config.device = parse_device(text.substr(0, end));
+    text.remove_prefix(end + 1);
+  }
+  if (config.device == Device::kCuda && text.ends_with('%'))
+    throw InvalidArgument("'" + std::string(text) + "' of a CUDA device; give its budget in bytes, as in 20GiB");
+  config.budget = parse_size(text, Bytes(physical_memory().count() / config.local_ranks));
+}
+
 void read_dry(Config& config, std::string_view text) {
   config.dry = parse_switch(text);
   if (!config.dry) return;
@@ -71,14 +84,6 @@ constexpr Option kOptions[] = {
      .value = "N",
      .help = "Number of ranks on this machine, as torchrun sets it: a budget in percent is divided by it",
      .read = [](Config& c, std::string_view t) { c.local_ranks = parse_ranks(t); }},
-    {.name = "--budget",
-     .variable = "TENSORPAGER_BUDGET",
-     .value = "SIZE",
-     .takers = kAll,
-     .help = "Hard limit on the tensor memory of each process: bytes, `8GiB`, `500MB`, `25%` of RAM (or of the control "
-             "group's limit, if lower; under torchrun divided by the ranks on this machine), or `unlimited`",
-     .read = [](Config& c,
-                std::string_view t) { c.budget = parse_size(t, Bytes(physical_memory().count() / c.local_ranks)); }},
     {.name = "--device",
      .variable = "TENSORPAGER_DEVICE",
      .value = "DEVICE",
@@ -87,6 +92,15 @@ constexpr Option kOptions[] = {
          "Whose memory the budget is for, or is recorded: `cpu`, the default, or `cuda`. With `--emulate`, and for a "
          "trace, `cuda` needs no GPU",
      .read = [](Config& c, std::string_view t) { c.device = parse_device(t); }},
+    {.name = "--budget",
+     .variable = "TENSORPAGER_BUDGET",
+     .value = "SIZE",
+     .takers = kAll,
+     .help =
+         "Hard limit on the tensor memory of each process: bytes, `8GiB`, `500MB`, `25%` of RAM (or of the control "
+         "group's limit, if lower; under torchrun divided by the ranks on this machine), or `unlimited`. `cuda=20GiB` "
+         "is short for `--device cuda --budget 20GiB`",
+     .read = &read_budget},
     {.name = "--pinned",
      .variable = "TENSORPAGER_PINNED",
      .value = "SIZE",
