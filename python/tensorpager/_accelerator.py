@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import time
+
+_ENGINE_SECONDS = 0.05
 
 
 def is_emulated() -> bool:
@@ -27,6 +30,14 @@ def is_used() -> bool:
     import torch
 
     return torch.cuda.is_initialized()
+
+
+def let_engine_finish() -> None:
+    """At the end of a process. Threads of torch's autograd engine free what the last backward pass has held a little after it returned, for
+    which they need the interpreter; Python up to 3.13 aborts the process if they ask for it once it is gone.
+    """
+    if is_used():
+        time.sleep(_ENGINE_SECONDS)
 
 
 def when_initialised(call) -> None:

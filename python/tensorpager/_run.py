@@ -64,6 +64,7 @@ def _finish(first: int) -> None:
     """At the end of a process; `first` is its id if it speaks for the run or for its rank, and it is no fork of that one."""
     import torch.utils.data
 
+    _accelerator.let_engine_finish()
     core = _extension.load()
     report = core.report()
     stats = _session.statistics(report)
@@ -107,6 +108,7 @@ def _finish_emulation(first: int) -> None:
     """At the end of a process that has the emulated card and no session."""
     if os.getpid() != first or multiprocessing.parent_process() is not None:
         return
+    _accelerator.let_engine_finish()
     core = _extension.load()
     path = os.environ.get("TENSORPAGER_STATS")
     if path:
