@@ -1,0 +1,77 @@
+// Blocks of a device that are moved within the arena, to leave room in one piece for what an op creates.
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "device_pager.h"
+
+namespace tensorpager::memory {
+namespace {
+
+using namespace base;
+using pager::Access;
+using pager::Block;
+using pager::PinSet;
+
+class DeviceMovesTest : public testing::TestWithParam<const char*> {
+ protected:
+  static constexpr Bytes kBudget{std::uint64_t{1} << 20};
+
+  Block& make(Bytes size, Storage& storage) {
+    PinSet op(pager_, pager::Temporaries::kKeep);
+    op.admit();
+    Block& block = pager_.create(size);
+    storage = {&block, block.data};
+    fill(block, 1);
+    pager_.claim(block, &storage);
+    return block;
+  }
+  void fill(Block& block, std::uint32_t value) {
+    std::byte* const at = block.data;
+    device_.streams.launch("fill", {{at, block.size.count(), true}},
+                           [this, at, value] { std::memcpy(device_.streams.view(at), &value, sizeof value); });
+  }
+  /// An op that reads the block in a stream.
+  void read(std::size_t stream, Block& block, pager::WorkingRoom* room = nullptr) {
+    device_.streams.compute_on(stream);
+    PinSet op(pager_, pager::Temporaries::kKeep, room);
+    op.see(block, Access::kRead);
+    op.admit();
+    const std::byte* const at = block.data;
+    device_.streams.launch("read", {{at, block.size.count(), false}}, [this, at] {
+      std::uint32_t found = 0;
+      std::memcpy(&found, device_.streams.view(at), sizeof found);
+      wrong_ += found != 1 ? 1 : 0;
+    });
+  }
+
+  DevicePager device_{GetParam(), kBudget};
+  pager::Pager& pager_ = device_.pager;
+  std::atomic<int> wrong_{0};
+};
+
+TEST_P(DeviceMovesTest, AreWaitedForByStreamsThatUsedTheBlockBefore) {
+  Storage first, middle;
+  Block& low = make(320_KiB, first);
+  Block& block = make(128_KiB, middle);
+  device_.streams.compute_on(1);
+  device_.streams.join_streams();  // behind the writes
+  read(1, block);
+  pager_.destroy(low);
+  const std::byte* const before = block.data;
+  pager::WorkingRoom room;
+  room.arguments = block.charged.count();
+  room.created = (800_KiB).count();  // more than either side of the block has
+  read(0, block, &room);
+  ASSERT_NE(block.data, before) << "the block was not moved";
+  read(1, block);
+  EXPECT_EQ(device_.races(), "\"races\": 0");
+  EXPECT_EQ(wrong_, 0);
+  pager_.destroy(block);
+}
+
+INSTANTIATE_TEST_SUITE_P(Schedules, DeviceMovesTest, testing::Values("now", "1", "2", "3"),
+                         [](const auto& instance) { return std::string("Schedule") + instance.param; });
+
+}  // namespace
+}  // namespace tensorpager::memory
