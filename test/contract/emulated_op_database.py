@@ -1,5 +1,6 @@
-"""Torch's database of ops on the emulated card and on the CPU, for test_emulated_op_database.py. `emulated_op_database.py TYPE` prints, for
-each op, the digest of its results and gradients, how far they are from the CPU's where they differ, and its error.
+"""Torch's database of ops on the emulated card and on the CPU, for test_emulated_op_database.py. `emulated_op_database.py TYPE [SEED]` prints,
+for each op, the digest of its results and gradients, how far they are from the CPU's where they differ, and its error. With a seed the card is
+paged: all storages, however small, leave at random.
 """
 
 import itertools
@@ -15,6 +16,8 @@ import torch
 from emulated import Emulation
 from emulation_models import digest
 from torch.utils._pytree import tree_leaves, tree_map
+
+import tensorpager
 
 SAMPLES = 4  # of each op
 
@@ -102,10 +105,12 @@ def samples_of(op, dtype):
         return []  # no samples on this machine: a library is missing
 
 
-def main(wanted):
+def main(wanted, seed=None):
     warnings.filterwarnings("ignore")
     database, emulation = op_database(), Emulation()
     torch.set_num_threads(1)
+    if seed:
+        tensorpager.enable("256MiB", device="cuda", fuzz=int(seed), on_demand=True, quiet=True)
     found = {"digests": {}, "differ": {}, "errors": {}}
     for op in database:
         name, dtype = name_of(op), type_of(op, wanted)
@@ -127,8 +132,9 @@ def main(wanted):
             distance = difference(on_cpu, on_device)
             if distance is not None:
                 found["differ"][name] = max(found["differ"].get(name, 0.0), distance)
-    print(json.dumps(found | {"report": emulation.report(), "synchronous": emulation.synchronous()}))
+    found |= {"report": emulation.report(), "synchronous": emulation.synchronous()}
+    print(json.dumps(found | ({"stats": tensorpager.stats()} if seed else {})))
 
 
 if __name__ == "__main__":
-    main(getattr(torch, sys.argv[1]))
+    main(getattr(torch, sys.argv[1]), *sys.argv[2:])

@@ -117,3 +117,18 @@ def test_a_late_schedule_gives_the_same_bits(database):
     different = {op for op in found["digests"] if found["digests"][op] != late["digests"].get(op)}
     assert different <= UNWRITTEN | NOT_REPEATABLE
     assert (late["report"]["launches_refused"], late["report"]["races"]) == (0, 0)
+
+
+def test_random_evictions_change_no_bits(database):
+    dtype, found = database
+    variables = {
+        "TENSORPAGER_TRACE_SMALLEST": "1",
+        "TENSORPAGER_FUZZ_EVICTIONS": "20",
+        "CUBLAS_WORKSPACE_CONFIG": ":16:8",
+    }
+    paged = run_emulated("emulated_op_database.py", dtype, 1, schedule="1", seconds=2 * SECONDS, **variables)
+    different = {op for op in found["digests"] if found["digests"][op] != paged["digests"].get(op)}
+    assert different <= UNWRITTEN | NOT_REPEATABLE
+    assert paged["errors"].keys() == ERRORS[dtype]
+    assert (paged["report"]["launches_refused"], paged["report"]["races"]) == (0, 0)
+    assert paged["stats"]["device"] == "cuda" and paged["stats"]["fuzz_page_outs"] > 10_000

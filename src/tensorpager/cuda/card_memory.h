@@ -21,7 +21,7 @@ class CardMemory final : public memory::PagedMemory {
   arena::AddressSpace& space() override { return space_; }
   bool rebinds() const override { return true; }
   std::unique_ptr<transfer::Queues> make_queues(const base::Config& config, base::Bytes budget) override;
-  void install(const base::Config&) override { allocator_.install(); }
+  void install(const base::Config& config) override { allocator_.install(config.trace_smallest); }
   void uninstall() override { allocator_.uninstall(); }
   void lock_all() override { small_.lock(); }
   void unlock_all() override { small_.unlock(); }

@@ -43,7 +43,8 @@ PagingAllocator::PagingAllocator(pager::Pager& pager, CudaStreams& streams, memo
   memory::free_blocks_of(pager);
 }
 
-void PagingAllocator::install() {
+void PagingAllocator::install(Bytes smallest_block) {
+  smallest_block_ = std::min(smallest_block, base::kMinPagedBytes);
   previous_ = torch_allocator::allocator.load();
   torch_allocator::allocator.store(this);
   c10::SetAllocator(c10::kCUDA, this, kPriority);
@@ -63,7 +64,7 @@ c10::DataPtr PagingAllocator::allocate(std::size_t size) {
   if (size == 0) return {nullptr, nullptr, &free_nothing, here};
   try {
     workspaces_.before_allocation(Bytes(size));
-    if (Bytes(size) < base::kMinPagedBytes) {
+    if (Bytes(size) < smallest_block_) {
       void* const at = small_.allocate(Bytes(size), streams_.current());
       return {at, at, &free_any, here};
     }

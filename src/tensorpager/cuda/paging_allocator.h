@@ -23,7 +23,8 @@ class PagingAllocator final : public c10::cuda::CUDACachingAllocator::CUDAAlloca
   PagingAllocator(pager::Pager& pager, CudaStreams& streams, memory::SmallStorages& small, void (*thread_observer)());
 
   /// Makes this torch's CUDA allocator; `uninstall` brings back the one before. Memory given out is still served.
-  void install();
+  /// `smallest_block`: smaller allocations are no blocks; kMinPagedBytes at most.
+  void install(base::Bytes smallest_block);
   void uninstall();
 
   // c10::Allocator
@@ -94,6 +95,7 @@ class PagingAllocator final : public c10::cuda::CUDACachingAllocator::CUDAAlloca
   CudaStreams& streams_;
   memory::SmallStorages& small_;
   void (*const thread_observer_)();
+  base::Bytes smallest_block_ = base::kMinPagedBytes;
   CUDAAllocator* previous_ = nullptr;
   BlasWorkspaces workspaces_{pager_};
   std::vector<c10::cuda::CUDACachingAllocator::OutOfMemoryObserver> observers_;
