@@ -53,8 +53,10 @@ Queue CudaStreams::queue_of(cudaStream_t stream) {
   const std::size_t all = computing_.load(std::memory_order_relaxed);
   const std::size_t found = find(known, all);
   if (found == device::kComputeQueues)
-    throw base::IoError("use", "another CUDA stream than the 14 that a program may use under a budget", Bytes(0),
-                        EMFILE);
+    throw base::IoError("use",
+                        "more CUDA streams than the " + std::to_string(device::kComputeQueues) +
+                            " that a program may use under a budget",
+                        Bytes(0), EMFILE);
   if (found == all) {
     compute_[found].store(stream, std::memory_order_relaxed);
     computing_.store(all + 1, std::memory_order_release);

@@ -10,7 +10,7 @@
 namespace tensorpager::device {
 
 /// Some of the compute queues: bit i stands for the i-th.
-using QueueSet = std::uint32_t;
+using QueueSet = std::uint64_t;
 inline constexpr QueueSet kNoQueue = 0;
 inline constexpr QueueSet kEachQueue = (QueueSet{1} << kComputeQueues) - 1;
 

@@ -13,7 +13,7 @@ namespace tensorpager::device {
 /// The queues of transfers; and those in which a device computes, one for each of its streams that the program uses:
 /// kCompute and the kComputeQueues - 1 after it. A host computes in none, as what it has called is done.
 enum class Queue : std::uint8_t { kPageOuts, kPageIns, kCompute };
-inline constexpr std::size_t kComputeQueues = 14;
+inline constexpr std::size_t kComputeQueues = 62;  // torch has 32 streams of each priority, of which two are in use
 inline constexpr std::size_t kQueues = static_cast<std::size_t>(Queue::kCompute) + kComputeQueues;
 
 constexpr std::size_t index_of(Queue queue) { return static_cast<std::size_t>(queue); }
