@@ -40,7 +40,7 @@ def test_the_tree_keeps_to_the_table():
         (
             "memory/fault_handler.cpp",
             "<c10/core/Allocator.h>",
-            "in memory only torch_allocator, torch_storages, storage_access may include torch",
+            "in memory only host_memory, torch_allocator, torch_storages, storage_access may include torch",
         ),
         ("base/a.h", "<nlohmann/json.hpp>", "base may not include JSON"),
         ("pager/a.h", '"tensorpager/misc/a.h"', "misc is no folder of the table"),
