@@ -4,6 +4,7 @@ race, and what is charged stays within the budget.
 
 import json
 import sys
+from pathlib import Path
 
 import pytest
 from emulated import EMULATION, FAKE_CARD
@@ -100,6 +101,22 @@ def test_random_evictions_change_nothing(program, seed, tmp_path):
     paged, stats, _ = run(tmp_path, *arguments, budget=64 * MIB, schedule=str(seed), options=options)
     assert json.loads(paged)["digest"] == json.loads(plain)["digest"]
     assert stats["emulation"]["races"] == 0 and stats["fuzz_page_outs"] > 100
+
+
+@pytest.mark.slow
+def test_data_parallel_ranks_have_a_budget_each(tmp_path):
+    torchrun = Path(sys.executable).with_name("torchrun")
+    command = ["--", torchrun, "--nproc-per-node", 2, HERE / "cuda_paging_ranks.py"]
+    card = ["--emulate", "h100-80g", "--emulate-seed", "1"]
+    paged = ["--device", "cuda", "--budget", 9 * MIB, "--on-demand"]
+    plain = run_command("run", *card, *command, variables=SMALL_WORKSPACES, seconds=200)
+    done = run_command("run", *card, *paged, *command, variables=SMALL_WORKSPACES, seconds=200)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert sorted(done.stdout.splitlines()) == sorted(plain.stdout.splitlines())
+    assert len(done.stdout.splitlines()) == 2
+    for rank in range(2):
+        assert f"rank {rank}: need 15.9 MiB, budget 9.00 MiB" in done.stderr
+    assert done.stderr.count(" 0 races") >= 2
 
 
 def found(folder, name, budget, **options):
