@@ -65,9 +65,16 @@ struct Block {
   transfer::Slot slot;                    // has bytes while the block is leaving, below, arriving or clean
   std::atomic<bool> is_versioned{false};  // the rebuilder keeps a version of its contents: writes are announced to it
   std::shared_ptr<Relocating> relocated;  // its pages, if they are copied from elsewhere while it is leaving
-  DeviceUse use;                          // by a device, and by transfers, if blocks have places
   std::uint32_t mended = 0;               // times it was made accessible or writable; wraps
   std::uint32_t list_index = 0;           // place in the list of its state
+
+  /// Of a block that has a place. Made when it is first asked for, at the birth of a device's block, with the lock
+  /// held.
+  DeviceUse& use() {
+    if (device_use == nullptr) device_use = std::make_unique<DeviceUse>();
+    return *device_use;
+  }
+  std::unique_ptr<DeviceUse> device_use;  // ask by `use`
 
   std::uint64_t state() const { return word.load(std::memory_order_acquire); }
   bool is_absent() const { return (state() & kAbsent) != 0; }

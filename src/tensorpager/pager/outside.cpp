@@ -103,7 +103,7 @@ bool Pager::export_locked(Block& block) {
   } else if (block.is_clean()) {
     transfers_.make_writable(block);
   }
-  transfers_.order().use_here(block.use);
+  if (is_on_device()) transfers_.order().use_here(block.use());
   if ((block.word.fetch_add(kExport, std::memory_order_acq_rel) & kExportMask) == 0) {
     export_bytes_ += block.charged.count();
     note_unevictable();

@@ -31,7 +31,7 @@ void Transfers::begin_page_in(Block& block, const Place& place, Access access, P
   }
   block.copying = false;
   block.copy = {};
-  if (placed_ != nullptr) block.use.begin_behind(arrival.ticket);
+  if (placed_ != nullptr) block.use().begin_behind(arrival.ticket);
   settle_pool();
   table_.change(block, Residence::kArriving);
   arriving_.push_back(std::move(arrival));

@@ -61,9 +61,10 @@ void Transfers::submit_copy(Block& block) {
       block.copy = queues_->submit(std::move(out));
     } else {
       binding_.begin_page_out(block);
-      block.copy = queues_->submit(
-          {.after = order_.uses_of(block.use), .from = {block.data, block.charged.count()}, .slot = block.slot});
-      if (placed_ != nullptr) block.use.come_behind(block.copy);
+      block.copy = queues_->submit({.after = placed_ != nullptr ? order_.uses_of(block.use()) : transfer::Fence(),
+                                    .from = {block.data, block.charged.count()},
+                                    .slot = block.slot});
+      if (placed_ != nullptr) block.use().come_behind(block.copy);
     }
   } catch (...) {
     release_slot(block);

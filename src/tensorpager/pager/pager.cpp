@@ -240,12 +240,12 @@ void Pager::order_uses(std::span<Block* const> blocks) {
   if (order.has_several_queues() && raises_.load(std::memory_order_relaxed)) [[unlikely]]
     stop_raising();
   bool are_ordered = true;
-  for (Block* block : blocks) are_ordered = DeviceOrder::note_use(block->use, queue) && are_ordered;
+  for (Block* block : blocks) are_ordered = DeviceOrder::note_use(block->use(), queue) && are_ordered;
   if (are_ordered) [[likely]]
     return;
   const Lock lock(*this);
   for (Block* block : blocks)
-    if (!DeviceOrder::note_use(block->use, queue)) order.order(block->use, queue);
+    if (!DeviceOrder::note_use(block->use(), queue)) order.order(block->use(), queue);
 }
 
 /// Where a backward pass changes streams, torch's engine records the uses of gradients outside of ops, by their data
@@ -258,7 +258,7 @@ void Pager::stop_raising() {
 
 void Pager::note_use(Block& block, device::Queue queue) {
   const Lock lock(*this);
-  if (!DeviceOrder::note_use(block.use, queue)) transfers_.order().order(block.use, queue);
+  if (!DeviceOrder::note_use(block.use(), queue)) transfers_.order().order(block.use(), queue);
 }
 
 void Pager::order_queue(device::Queue waiter, device::QueueSet others) {

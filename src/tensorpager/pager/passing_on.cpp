@@ -57,7 +57,7 @@ Block& Transfers::orphan_place(Block& block) {
   orphan->number = block.number;
   orphan->copy = block.copy;
   orphan->copying = true;
-  orphan->use.take_from(block.use);
+  orphan->use().take_from(block.use());
   placed_->leave_place_to(*orphan, block);
   *std::find(leaving_.begin(), leaving_.end(), &block) = orphan.get();
   table_.change(block, Residence::kBelow);
@@ -91,14 +91,14 @@ transfer::Fence Transfers::uses_of(const Place& place) const {
 }
 
 /// The block is about to give its place back.
-void Transfers::leave_place(const Block& block) noexcept {
-  if (passes_places_on_) passed_on_.add(placed_->places().place_of(block), order_.uses_of(block.use));
+void Transfers::leave_place(Block& block) noexcept {
+  if (passes_places_on_) passed_on_.add(placed_->places().place_of(block), order_.uses_of(block.use()));
 }
 
 void Transfers::begin_in(Block& block, const Place& place) {
   if (!order_.is_on_device()) return await_copies(uses_of(place));
-  block.use.begin_behind(uses_of(place));
-  order_.use_here(block.use);
+  block.use().begin_behind(uses_of(place));
+  order_.use_here(block.use());
 }
 
 void Transfers::begin_slab_in(const Place& place) {
@@ -112,11 +112,11 @@ void Transfers::move(Block& block, const Place& to) {
     return placed_->move(block, to);
   }
   const Place from = placed_->places().place_of(block);
-  order_.order_here(uses_of(to) | order_.uses_of(block.use));
+  order_.order_here(uses_of(to) | order_.uses_of(block.use()));
   placed_->move(block, to);
   const transfer::Fence moved = order_.submitted_here();
   passed_on_.add(from, moved);
-  block.use.begin_behind(moved);
+  block.use().begin_behind(moved);
 }
 
 void Transfers::release_memory(Block& block) noexcept {

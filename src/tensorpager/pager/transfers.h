@@ -174,7 +174,7 @@ class Transfers {
  private:
   /// The work on bytes of this place, among those that were passed on.
   transfer::Fence uses_of(const Place& place) const;
-  void leave_place(const Block& block) noexcept;
+  void leave_place(Block& block) noexcept;
   bool may_leave(Block& block);
   bool take_away(Block& block);
   void submit_copy(Block& block);
