@@ -6,6 +6,8 @@ import sys
 import torch
 from torch import nn
 
+import tensorpager
+
 MIB = 1 << 20
 
 
@@ -105,6 +107,36 @@ def failures():
     return {"errors": errors, "right": right, "resident": torch.cuda.memory_allocated()}
 
 
+def sessions():
+    """Tensors that outlive sessions, and are computed with between them."""
+    options = {"device": "cuda", "on_demand": True, "quiet": True}
+    right = []
+    tensorpager.enable("8MiB", **options)
+    many = tensors(16)
+    for one in many:
+        one.add_(1)
+    tensorpager.disable()
+    for one in many:
+        one.mul_(2)
+    right.append([one.sum().item() / one.numel() for one in many] == [2 * i + 2 for i in range(16)])
+    backend = torch.cuda.memory.get_allocator_backend()
+    del many[8:]
+    for one in many:
+        one.add_(1)
+    tensorpager.enable("8MiB", **options)
+    more = tensors(12)
+    for one in many:
+        one.mul_(2)
+    right.append([one.sum().item() / one.numel() for one in many] == [4 * i + 6 for i in range(8)])
+    right.append([one.sum().item() / one.numel() for one in more] == list(range(12)))
+    most = torch.cuda.max_memory_allocated()
+    tensorpager.disable()
+    try:
+        tensorpager.enable("16MiB", **options)
+    except ValueError as error:
+        return {"right": right, "backend": backend, "most": most, "error": str(error)}
+
+
 def workspaces():
     """Layers of 16 MiB under cuBLAS's workspaces of 32 MiB for each of two threads, which lie out of the way."""
     model = nn.Sequential(*[nn.Linear(2048, 2048) for _ in range(6)]).cuda()
@@ -124,6 +156,8 @@ if __name__ == "__main__":
     torch.manual_seed(0)
     print(
         json.dumps(
-            {f.__name__: f for f in (figures, out_of_memory, raw_access, refusals, failures, workspaces)}[sys.argv[1]]()
+            {f.__name__: f for f in (figures, out_of_memory, raw_access, refusals, failures, sessions, workspaces)}[
+                sys.argv[1]
+            ]()
         )
     )

@@ -199,6 +199,15 @@ def test_a_call_that_fails_is_one_error_and_nothing_is_lost(call, number, tmp_pa
     assert failed["resident"] <= 8 * MIB and stats["emulation"]["races"] == 0
 
 
+@pytest.mark.parametrize("schedule", ["2", "threads"])
+def test_tensors_outlive_sessions(schedule, tmp_path):
+    outlived, stats = found(tmp_path, "sessions", None, schedule=schedule)
+    assert outlived["right"] == [True] * 3
+    assert outlived["backend"] == "native" and outlived["most"] <= 8 * MIB
+    assert "cannot grow within a process" in outlived["error"]
+    assert (stats["emulation"]["races"], stats["emulation"]["first_race"]) == (0, "")
+
+
 def test_workspaces_of_libraries_lie_out_of_the_way(tmp_path):
     plain, need, _ = run(tmp_path, HERE / "cuda_paging_programs.py", "workspaces", variables={})
     budget = 64 * MIB + share_of(need, 0.5)

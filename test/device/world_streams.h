@@ -35,7 +35,6 @@ class WorldStreams final : public Streams {
       if (stream != current_)
         world_.queues().block(queue_of(current()), world_.queues().record(static_cast<int>(stream)));
   }
-  void finish() { world_.queues().wait_for_all(); }
   void* view(const void* at) const { return world_.view(at); }
   std::string report() { return world_.report(); }
   std::uint64_t host_waits() { return world_.queues().counts().host_waits; }
@@ -48,6 +47,7 @@ class WorldStreams final : public Streams {
   }
   void record(Event event, Queue queue) override { events_[event] = world_.queues().record(queue_of(queue)); }
   void wait(Queue queue, Event event) override { world_.queues().block(queue_of(queue), events_[event]); }
+  void finish() override { world_.queues().wait_for_all(); }
   void block_host(Event event) override { world_.queues().wait(events_[event]); }
   Event make_timing_event() override { return make_event(); }
   bool is_done(Event event) override { return world_.queues().is_done(events_[event]); }
@@ -65,7 +65,6 @@ class WorldStreams final : public Streams {
     return static_cast<std::byte*>(world_.allocate_pinned(bytes.count()));
   }
   void free_pinned(std::byte* memory) noexcept override { world_.free_pinned(memory); }
-  std::string name() const override { return "world"; }
 
  private:
   static fake_cuda::WorldOptions options(const std::string& schedule) {

@@ -88,6 +88,11 @@ void CudaStreams::block_host(Event event) {
   check(cudaEventSynchronize(event_of(event)), "cudaEventSynchronize", "a stream");
 }
 
+void CudaStreams::finish() {
+  const c10::cuda::CUDAGuard guard(static_cast<c10::DeviceIndex>(device_));
+  check(cudaDeviceSynchronize(), "cudaDeviceSynchronize", "the device");
+}
+
 Event CudaStreams::make_timing_event() {
   cudaEvent_t event = nullptr;
   check(cudaEventCreate(&event), "cudaEventCreate", "an event");
@@ -132,7 +137,5 @@ std::byte* CudaStreams::allocate_pinned(Bytes bytes) {
 }
 
 void CudaStreams::free_pinned(std::byte* memory) noexcept { static_cast<void>(cudaFreeHost(memory)); }
-
-std::string CudaStreams::name() const { return "cuda:" + std::to_string(device_); }
 
 }  // namespace tensorpager::cuda

@@ -26,6 +26,7 @@ class CudaStreams final : public device::Streams {
   void record(device::Event event, device::Queue queue) override;
   void wait(device::Queue queue, device::Event event) override;
   void block_host(device::Event event) override;
+  void finish() override;
   device::Event make_timing_event() override;
   bool is_done(device::Event event) override;
   double seconds_between(device::Event begin, device::Event end) override;
@@ -36,7 +37,6 @@ class CudaStreams final : public device::Streams {
   std::byte* allocate_pinned(base::Bytes bytes) override;
   void free_pinned(std::byte* memory) noexcept override;
 
-  std::string name() const override;
   int device() const { return device_; }
 
  private:

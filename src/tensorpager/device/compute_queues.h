@@ -32,6 +32,8 @@ class ComputeQueues {
   virtual void order(Queue waiter, const Fence& fence) = 0;
   /// Blocks until all that the fence covers is done.
   virtual void block_host(const Fence& fence) = 0;
+  /// Blocks until the device has done all that it was given, by queues that are not known, too.
+  virtual void finish() = 0;
   /// Measures ops; any thread may call it.
   virtual OpClock& clock() = 0;
 };

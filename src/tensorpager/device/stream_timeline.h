@@ -24,6 +24,7 @@ class StreamTimeline final : public ComputeQueues {
   Fence submitted_to(QueueSet queues) override;
   void order(Queue waiter, const Fence& fence) override;
   void block_host(const Fence& fence) override;
+  void finish() override { streams_.finish(); }
   OpClock& clock() override { return clock_; }
 
   /// The ticket of what was just submitted to the queue.

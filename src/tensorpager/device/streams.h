@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <string>
 
 #include "tensorpager/base/bytes.h"
 #include "tensorpager/device/fence.h"
@@ -31,6 +30,8 @@ class Streams {
   /// What is submitted to the queue from now on begins after the event.
   virtual void wait(Queue queue, Event event) = 0;
   virtual void block_host(Event event) = 0;
+  /// Blocks until the device has done all that it was given, in whatever stream.
+  virtual void finish() = 0;
   /// An event that knows when the device passed it.
   virtual Event make_timing_event() = 0;
   /// Whether the device has passed what was recorded last.
@@ -47,8 +48,6 @@ class Streams {
   /// Host memory that copies reach directly.
   virtual std::byte* allocate_pinned(base::Bytes bytes) = 0;
   virtual void free_pinned(std::byte* memory) noexcept = 0;
-
-  virtual std::string name() const = 0;  // for people
 };
 
 }  // namespace tensorpager::device

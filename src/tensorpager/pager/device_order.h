@@ -21,7 +21,7 @@ struct DeviceUse {
     ready |= fence;
     ordered_in.store(device::kNoQueue, std::memory_order_release);
   }
-  /// The block begins anew in another place, behind `fence`.
+  /// The block is in another place from now on, where its users wait for `fence`.
   void begin_behind(const device::Fence& fence) {
     ready = fence;
     used_in.store(device::kNoQueue, std::memory_order_relaxed);
@@ -68,6 +68,10 @@ class DeviceOrder {
   device::Fence uses_of(const DeviceUse& use) const {
     if (!is_on_device()) return use.ready;
     return use.ready | queues_->submitted_to(use.used_in.load(std::memory_order_acquire));
+  }
+  /// Between sessions the program computes without saying where. Does nothing on a host.
+  void finish() {
+    if (is_on_device()) queues_->finish();
   }
   /// The host is to use what the fence covers.
   void block_host(const device::Fence& fence) { queues_->block_host(fence); }

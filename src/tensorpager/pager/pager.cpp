@@ -26,6 +26,7 @@ Pager::~Pager() {
 void Pager::start(const Options& options, std::unique_ptr<transfer::Queues> queues) {
   const Lock lock(*this);
   TENSORPAGER_CHECK(table_.absent().empty());
+  transfers_.order().finish();
   transfers_.use(std::move(queues));
   counts_ = Statistics();
   paging_nanoseconds_ = 0;
@@ -58,6 +59,7 @@ void Pager::stop() {
   boundary_work_.set_task(nullptr, 0);
   binding_.poison(false);
   page_all_in();
+  transfers_.order().finish();
 }
 
 void Pager::set_sink(base::EventSink* sink) {
