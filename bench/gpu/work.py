@@ -14,42 +14,22 @@ from pathlib import Path
 import torch
 import torch.nn.functional as F
 from torch import nn
-from torch.utils.checkpoint import checkpoint
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "test" / "programs" / "large"))
-
-
-class Block(nn.Module):
-    def __init__(self, width, heads):
-        super().__init__()
-        self.heads = heads
-        self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
-        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
-        self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
-
-    def forward(self, x):
-        batch, length, width = x.shape
-        q, k, v = (
-            t.view(batch, length, self.heads, -1).transpose(1, 2) for t in self.qkv(self.norm1(x)).chunk(3, dim=-1)
-        )
-        attended = F.scaled_dot_product_attention(q, k, v, is_causal=True)
-        x = x + self.out(attended.transpose(1, 2).reshape(batch, length, width))
-        return x + self.down(F.gelu(self.up(self.norm2(x))))
+sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[2] / "test" / "programs" / "large")]
+from workloads import Block, Recomputed
 
 
 class Gpt(nn.Module):
     def __init__(self, layers, width, heads, words, length, checkpointed):
         super().__init__()
         self.words, self.places = nn.Embedding(words, width), nn.Embedding(length, width)
-        self.blocks = nn.ModuleList(Block(width, heads) for _ in range(layers))
+        blocks = [Block(width, heads) for _ in range(layers)]
+        self.blocks = nn.Sequential(*map(Recomputed, blocks) if checkpointed else blocks)
         self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, words, bias=False)
-        self.checkpointed = checkpointed
 
     def forward(self, tokens):
         x = self.words(tokens) + self.places.weight[: tokens.shape[1]]
-        for block in self.blocks:
-            x = checkpoint(block, x, use_reentrant=False) if self.checkpointed else block(x)
-        return self.head(self.norm(x))
+        return self.head(self.norm(self.blocks(x)))
 
 
 def gpt2_medium(batch, tiny, checkpointed):

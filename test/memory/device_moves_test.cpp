@@ -70,6 +70,24 @@ TEST_P(DeviceMovesTest, AreWaitedForByStreamsThatUsedTheBlockBefore) {
   pager_.destroy(block);
 }
 
+TEST_P(DeviceMovesTest, KeepTheBytesWhereTheOldPlaceAndTheNewOverlap) {
+  constexpr std::size_t kWords = 4096, kShift = 3 * 512;
+  std::byte* const low = device_.arena->begin();
+  const auto move_and_check = [&](std::byte* to, std::byte* from) {
+    std::vector<std::uint32_t> words(kWords);
+    device_.streams.finish();
+    for (std::size_t i = 0; i < kWords; ++i) words[i] = static_cast<std::uint32_t>(i * 2654435761u);
+    std::memcpy(device_.streams.view(from), words.data(), kWords * sizeof(std::uint32_t));
+    device_.arena->move(to, from, Bytes(kWords * sizeof(std::uint32_t)));
+    device_.streams.finish();
+    EXPECT_EQ(std::memcmp(device_.streams.view(to), words.data(), kWords * sizeof(std::uint32_t)), 0);
+  };
+  move_and_check(low, low + kShift);
+  move_and_check(low + kShift, low);
+  move_and_check(low + (kWords * sizeof(std::uint32_t)) * 2, low);
+  EXPECT_EQ(device_.races(), "\"races\": 0");
+}
+
 INSTANTIATE_TEST_SUITE_P(Schedules, DeviceMovesTest, testing::Values("now", "1", "2", "3"),
                          [](const auto& instance) { return std::string("Schedule") + instance.param; });
 

@@ -3,14 +3,13 @@
 #include <algorithm>
 #include <utility>
 
+#include "tensorpager/arena/slabs.h"
+
 namespace tensorpager::arena {
 
 using base::Bytes;
 
 namespace {
-
-/// Slabs begin at multiples of their size, and larger ones at multiples of this.
-constexpr Bytes kSlabStep{std::uint64_t{64} << 10};
 
 /// The part of the arena beyond the slabs that they may grow into: 2 %, and room for some chunks where that is little.
 constexpr std::uint64_t kReserveShare = 50;
@@ -84,7 +83,7 @@ std::optional<std::uint64_t> Placement::find_gap(const Wanted& wanted) const {
 /// Finds the lowest place that can be cleared, even if pieces must leave for it while there are gaps above: a slab
 /// stays, and between pieces it would split the arena for good; in planned places it would be in their way.
 Found Placement::find_for_slab(Bytes bytes, const Evictability& evictability) const {
-  for (Place place{0, bytes}; place.end() <= limit().count(); place.offset += std::min(bytes, kSlabStep).count())
+  for (Place place{0, bytes}; place.end() <= limit().count(); place.offset += std::min(bytes, Slabs::kChunk).count())
     if (auto pieces = to_clear(place, evictability)) return free_or_to_evict(place, std::move(*pieces));
   return NoRoom{largest_run(evictability)};
 }

@@ -97,10 +97,8 @@ bool PagingAllocator::free(void* at) {
 }
 
 void* PagingAllocator::raw_alloc(std::size_t size) {
-  c10::DataPtr pointer = allocate(size);
-  return pointer.get_deleter() == &memory::free_block || pointer.get_deleter() == &free_any
-             ? pointer.release_context()
-             : (size == 0 ? nullptr : previous_->raw_alloc(size));
+  if (size == 0) return nullptr;
+  return is_ours(current_device()) ? allocate(size).release_context() : previous_->raw_alloc(size);
 }
 
 void* PagingAllocator::raw_alloc_with_stream(std::size_t size, cudaStream_t stream) {
@@ -138,19 +136,19 @@ void PagingAllocator::emptyCache(MempoolId_t pool) { previous_->emptyCache(pool)
 /// What is charged counts as allocated; the arena is what is reserved.
 c10::CachingDeviceAllocator::DeviceStats PagingAllocator::getDeviceStats(DeviceIndex device) {
   if (!is_ours(device)) return previous_->getDeviceStats(device);
-  const pager::Statistics counts = pager_.statistics();
+  const pager::Pager::Charges charges = pager_.charges();
   const auto signed_of = [](std::uint64_t n) { return static_cast<std::int64_t>(n); };
   c10::CachingDeviceAllocator::DeviceStats stats;
   const auto all = static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE);
   const auto large = static_cast<std::size_t>(c10::CachingAllocator::StatType::LARGE_POOL);
   for (const std::size_t kind : {all, large}) {
     for (auto* const stat : {&stats.allocated_bytes, &stats.active_bytes, &stats.requested_bytes}) {
-      (*stat)[kind].current = signed_of(counts.resident_bytes);
-      (*stat)[kind].peak = signed_of(pager_.recent_peak().count());
+      (*stat)[kind].current = signed_of(charges.now.count());
+      (*stat)[kind].peak = signed_of(charges.recent_peak.count());
     }
-    stats.reserved_bytes[kind].current = stats.reserved_bytes[kind].peak = signed_of(counts.budget_bytes);
+    stats.reserved_bytes[kind].current = stats.reserved_bytes[kind].peak = signed_of(charges.budget.count());
     stats.segment[kind].current = stats.segment[kind].peak = 1;
-    stats.allocation[kind].current = signed_of(counts.live_blocks);
+    stats.allocation[kind].current = signed_of(charges.live_blocks);
   }
   return stats;
 }

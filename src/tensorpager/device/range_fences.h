@@ -1,5 +1,5 @@
-// What still uses ranges of memory that were given back: whoever takes a range next comes behind the fence of all of
-// it. Ranges that were never given back have none.
+// What still uses ranges of memory that were given back: the next user of a range waits for the fence of all of it.
+// Ranges that were never given back have none.
 #pragma once
 
 #include <cstdint>
@@ -29,11 +29,6 @@ class RangeFences {
     auto range = ranges_.upper_bound(begin);
     if (range != ranges_.begin() && std::prev(range)->second.end > begin) --range;
     for (; range != ranges_.end() && range->first < end; ++range) fence |= range->second.fence;
-    return fence;
-  }
-  Fence over_all() const {
-    Fence fence;
-    for (const auto& [begin, range] : ranges_) fence |= range.fence;
     return fence;
   }
   std::size_t size() const { return ranges_.size(); }

@@ -12,6 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "tensorpager/arena/slabs.h"
 #include "tensorpager/base/bytes.h"
 #include "tensorpager/device/compute_queues.h"
 
@@ -19,7 +20,7 @@ namespace tensorpager::memory {
 
 class SmallStorages {
  public:
-  static constexpr base::Bytes kChunk{std::uint64_t{64} << 10};
+  static constexpr base::Bytes kChunk = arena::Slabs::kChunk;
 
   /// `take_chunk` gives kChunk bytes, and may throw. `order` lets a queue's next work come behind all that others were
   /// given.

@@ -63,9 +63,9 @@ Bytes Pager::charged() {
   return ledger_.charged();
 }
 
-Bytes Pager::recent_peak() {
+Pager::Charges Pager::charges() {
   const Lock lock(*this);
-  return ledger_.recent_peak();
+  return {ledger_.budget(), ledger_.charged(), ledger_.recent_peak(), table_.live()};
 }
 
 void Pager::forget_peak() {

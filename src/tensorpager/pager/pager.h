@@ -220,8 +220,12 @@ class Pager {
   /// What ops can have of it.
   base::Bytes budget_of_ops() const { return budget() - std::min(budget(), base::Bytes(for_good_.load())); }
   base::Bytes charged();
-  /// The most that was charged since `forget_peak`, which does not change the statistics.
-  base::Bytes recent_peak();
+  /// What is cheap to ask at any time. `recent_peak`: the most since `forget_peak`, which changes no statistics.
+  struct Charges {
+    base::Bytes budget, now, recent_peak;
+    std::size_t live_blocks = 0;
+  };
+  Charges charges();
   void forget_peak();
 
   void before_fork();
