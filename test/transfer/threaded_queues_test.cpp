@@ -169,6 +169,23 @@ TEST(ThreadedQueues, ReadsNothingAfterAFailedPageOutBeforeTheOneThatItWaitsFor) 
   queues->release(slot);
 }
 
+TEST(ThreadedQueues, ReadsBehindAPageInThatFailed) {
+  std::atomic<int> reads{0};
+  const auto queues = queues_over([&](Way way, Bytes bytes) {
+    if (way == Way::kIn && ++reads == 1) throw IoError("pread", "the tier", bytes, EIO);
+  });
+  PageBuffer from(4_KiB, 1), failing(4_KiB, 2), to(4_KiB, 3);
+  const Slot slot = queues->reserve(4_KiB);
+  queues->wait(queues->submit(PageOut{.from = from.bytes(), .slot = slot}));
+  const Ticket failed = queues->submit(PageIn{.slot = slot, .to = {failing.bytes()}});
+  queues->host_wait(failed);
+  const Ticket in = queues->submit(PageIn{.after = failed, .slot = slot, .to = {to.bytes()}});
+  EXPECT_NO_THROW(queues->wait(in));
+  EXPECT_TRUE(to.holds(1));
+  EXPECT_THROW(queues->wait(failed), IoError);
+  queues->release(slot);
+}
+
 // Threads without work look out for a while, and sleep then.
 TEST(ThreadedQueues, DoWhatComesHoweverLongThereWasNothing) {
   const auto queues = queues_over([](Way, Bytes) {});

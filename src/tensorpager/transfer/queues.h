@@ -35,8 +35,9 @@ struct PageOut {
 
 /// A slot to memory.
 struct PageIn {
-  /// It begins only when these are done: page-outs of the same bytes, and from the memory that is read into. If one
-  /// that the fence covers has failed, and nobody had waited for that when this was submitted, nothing is read.
+  /// It begins only when these are done: page-outs of the same bytes, and all work on the memory that is read into. If
+  /// a page-out that the fence covers has failed, and nobody had waited for that when this was submitted, nothing is
+  /// read. A page-in that failed before it does not matter to it.
   Fence after = {};
   Slot slot;
   base::Bytes at = {};                   // in the slot

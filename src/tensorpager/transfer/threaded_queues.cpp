@@ -68,7 +68,7 @@ Ticket ThreadedQueues::submit(Job job) {
   {
     const std::lock_guard lock(shared_->mutex);
     for (const auto& [failed, failure] : shared_->failures)
-      if (job.after().covers(failed)) job.awaited_failure = failure;
+      if (direction_of(failed) == kOut && job.after().covers(failed)) job.awaited_failure = failure;
     shared_->queue[direction].push_back(std::move(job));
     is_to_be_notified = shared_->note_news();
   }

@@ -84,7 +84,7 @@ class ThreadedQueues final : public Queues {
       news.fetch_add(1, std::memory_order_release);
       return !is_watched;
     }
-    /// Those that are submitted after a failed transfer do nothing.
+    /// Page-ins that wait for a failed page-out read nothing.
     void fail_those_after(const Ticket& ticket, const std::exception_ptr& failure);
   };
 
