@@ -97,6 +97,7 @@ TEST_F(GivenPlanTest, IsRefusedForALargerBudget) {
 TEST_F(GivenPlanTest, IsRefusedForAnotherGranule) {
   trace_.granule = Bytes(512);
   EXPECT_NE(refusal(write("step")).find("its granule is 512 bytes"), std::string::npos);
+  EXPECT_EQ(read_given_plans(write("step"), kUnlimited, Device::kCuda).size(), 1u);
 }
 
 TEST_F(GivenPlanTest, FollowsAnotherOnlyWithACommonBoundaryTable) {

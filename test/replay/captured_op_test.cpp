@@ -19,7 +19,7 @@ struct Captured {
   std::optional<CapturedOp> op;
 
   Captured(const c10::OperatorHandle& handle, const std::vector<c10::IValue>& arguments)
-      : op(CapturedOp::capture(handle, op_rule(handle), arguments, memory)) {}
+      : op(CapturedOp::capture(handle, op_rule(handle), arguments, base::Device::kHost, memory)) {}
   at::Tensor replay() const { return op->replay(memory).at(0).toTensor(); }
 };
 

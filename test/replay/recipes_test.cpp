@@ -19,7 +19,7 @@ class RecipesTest : public testing::Test {
     const c10::OperatorHandle neg = c10::Dispatcher::singleton().findSchemaOrThrow("aten::neg", "");
     std::vector<c10::Storage> memory;
     const std::vector<c10::IValue> arguments{small_};
-    auto call = std::make_shared<Call>(*CapturedOp::capture(neg, op_rule(neg), arguments, memory));
+    auto call = std::make_shared<Call>(*CapturedOp::capture(neg, op_rule(neg), arguments, base::Device::kHost, memory));
     call->row = row;
     call->inputs.resize(1);
     call->inputs.front().copy = memory.front();

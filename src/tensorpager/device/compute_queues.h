@@ -2,6 +2,8 @@
 // nobody counts its kernels: what was submitted by now is what a fence of now covers.
 #pragma once
 
+#include <bit>
+#include <cstddef>
 #include <cstdint>
 
 #include "tensorpager/device/fence.h"
@@ -14,6 +16,9 @@ using QueueSet = std::uint64_t;
 inline constexpr QueueSet kNoQueue = 0;
 inline constexpr QueueSet kEachQueue = (QueueSet{1} << kComputeQueues) - 1;
 
+constexpr Queue first_of(QueueSet queues) {
+  return static_cast<Queue>(index_of(Queue::kCompute) + static_cast<std::size_t>(std::countr_zero(queues)));
+}
 constexpr QueueSet set_of(Queue compute) { return QueueSet{1} << (index_of(compute) - index_of(Queue::kCompute)); }
 
 class ComputeQueues {

@@ -8,7 +8,7 @@
 
 #include "tensorpager/arena/address_space.h"
 #include "tensorpager/arena/placement.h"
-#include "tensorpager/base/bytes.h"
+#include "tensorpager/base/config.h"
 #include "tensorpager/device/stream_timeline.h"
 
 namespace tensorpager::memory {
@@ -64,7 +64,7 @@ class HostArena final : public ArenaMemory {
 /// One allocation of a device. Once the budget is lifted, what does not fit into it gets allocations of its own.
 class DeviceArena final : public ArenaMemory {
  public:
-  static constexpr base::Bytes kGranule{512};  // the alignment that kernels choose their ways by: part of the bits
+  static constexpr base::Bytes kGranule = base::granule_of(base::Device::kCuda);
 
   /// `streams` and `timeline` must outlive this. Throws IoError if the device has no room for `size` bytes.
   DeviceArena(device::Streams& streams, device::StreamTimeline& timeline, base::Bytes size);

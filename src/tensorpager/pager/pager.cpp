@@ -236,38 +236,6 @@ void Pager::admit_once(PinSet& pins) {
   }
 }
 
-void Pager::order_uses(std::span<Block* const> blocks) {
-  DeviceOrder& order = transfers_.order();
-  const device::Queue queue = order.current();
-  if (order.has_several_queues() && raises_.load(std::memory_order_relaxed)) [[unlikely]]
-    stop_raising();
-  bool are_ordered = true;
-  for (Block* block : blocks) are_ordered = DeviceOrder::note_use(block->use(), queue) && are_ordered;
-  if (are_ordered) [[likely]]
-    return;
-  const Lock lock(*this);
-  for (Block* block : blocks)
-    if (!DeviceOrder::note_use(block->use(), queue)) order.order(block->use(), queue);
-}
-
-/// Where a backward pass changes streams, torch's engine records the uses of gradients outside of ops, by their data
-/// pointers, and does not read what these point to.
-void Pager::stop_raising() {
-  const Lock lock(*this);
-  raises_ = false;
-  if (Holders* const holders = transfers_.holders()) holders->stop_raising(table_.absent());
-}
-
-void Pager::note_use(Block& block, device::Queue queue) {
-  const Lock lock(*this);
-  if (!DeviceOrder::note_use(block.use(), queue)) transfers_.order().order(block.use(), queue);
-}
-
-void Pager::order_queue(device::Queue waiter, device::QueueSet others) {
-  const Lock lock(*this);
-  transfers_.order().order(waiter, others);
-}
-
 void Pager::keep_room(PinSet& pins) {
   const Lock lock(*this);
   std::vector<Block*> blocks(pins.pins_.begin(), pins.pins_.end());

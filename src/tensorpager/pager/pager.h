@@ -159,6 +159,13 @@ class Pager {
   void note_use(Block& block, device::Queue queue);
   /// What is submitted to the queue from now on comes behind all that the others were given.
   void order_queue(device::Queue waiter, device::QueueSet others);
+  /// The queue in which this thread computes on a device; kNoQueue on a host.
+  device::QueueSet queue_here() const;
+  /// Around work of this thread for which the program has not ordered its queues. It comes behind all work on the blocks
+  /// and all that the others were given by then; and what uses the blocks afterwards in any queue, and what the others
+  /// are given, comes behind it. Does nothing on a host.
+  void begin_out_of_order(std::span<Block* const> blocks, device::QueueSet others);
+  void end_out_of_order(std::span<Block* const> blocks, device::QueueSet others) noexcept;
 
   // --- following a plan
   /// Calls the task once, with no lock held, when an op begins that no other op called, at least `after_ops` ops from

@@ -27,7 +27,7 @@ std::vector<Bytes> curve_of(const trace::Trace& trace, const Plan& plan) {
   return predict(plan, op_times(rewritten(trace, plan), machine), machine).curve;
 }
 
-GivenPlan read_given_plan(const std::string& path, Bytes budget) {
+GivenPlan read_given_plan(const std::string& path, Bytes budget, base::Device device) {
   const std::string trace_path = std::filesystem::path(path).replace_extension(".trace");
   if (trace_path == path) throw InvalidArgument(path + ": a trace, where a plan is expected");
   GivenPlan given{.trace = trace::read_trace_file(trace_path), .plan = read_plan_file(path)};
@@ -37,10 +37,12 @@ GivenPlan read_given_plan(const std::string& path, Bytes budget) {
     throw InvalidArgument(path + ": made for a budget of " + base::format_bytes(given.plan.budget) +
                           ", and this run has " + base::format_bytes(budget) +
                           "; plan again with `tensorpager plan --budget " + std::to_string(budget.count()) + "`");
-  if (given.trace.granule != base::kPage)
+  const Bytes granule = base::granule_of(device);
+  if (given.trace.granule != granule)
     throw InvalidArgument(trace_path + ": its granule is " + std::to_string(given.trace.granule.count()) +
-                          " bytes, and on this device blocks are rounded up to " + std::to_string(base::kPage.count()) +
-                          "; record the program with `tensorpager trace`");
+                          " bytes, and on this device (" + to_string(device) + ") blocks are rounded up to " +
+                          std::to_string(granule.count()) + "; record the program with `tensorpager trace --device " +
+                          to_string(device) + "`");
   given.plan.predicted.curve = curve_of(given.trace, given.plan);
   return given;
 }
@@ -55,9 +57,9 @@ std::vector<std::string> split_paths(const std::string& paths) {
   return split;
 }
 
-std::vector<GivenPlan> read_given_plans(const std::string& paths, Bytes budget) {
+std::vector<GivenPlan> read_given_plans(const std::string& paths, Bytes budget, base::Device device) {
   std::vector<GivenPlan> given;
-  for (const std::string& path : split_paths(paths)) given.push_back(read_given_plan(path, budget));
+  for (const std::string& path : split_paths(paths)) given.push_back(read_given_plan(path, budget, device));
   if (given.empty()) throw InvalidArgument("'" + paths + "' names no plan");
   if (given.size() > 1 && !std::ranges::all_of(given, [](const GivenPlan& one) { return one.plan.shared_boundary; }))
     throw InvalidArgument("'" + paths +
@@ -71,7 +73,7 @@ std::vector<GivenPlan> read_plans_of(const base::Config& config) {
     throw InvalidArgument(
         "a plan to follow (--plan, TENSORPAGER_PLAN) and none at all (--on-demand, TENSORPAGER_ON_DEMAND) contradict "
         "each other");
-  return read_given_plans(config.plan, config.budget);
+  return read_given_plans(config.plan, config.budget, config.device);
 }
 
 Bytes budget_of(const std::vector<GivenPlan>& given) {

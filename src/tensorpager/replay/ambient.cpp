@@ -16,6 +16,15 @@ bool flushes_denormals() {
   return denormal * 1.0F == 0.0F;
 }
 
+Ambient::Autocast autocast_on(c10::DeviceType device) {
+  return {.is_on = at::autocast::is_autocast_enabled(device), .type = at::autocast::get_autocast_dtype(device)};
+}
+
+void change_autocast(c10::DeviceType device, const Ambient::Autocast& from, const Ambient::Autocast& to) {
+  if (from.is_on != to.is_on) at::autocast::set_autocast_enabled(device, to.is_on);
+  if (from.type != to.type) at::autocast::set_autocast_dtype(device, to.type);
+}
+
 /// Sets what differs between two states; `from` is in effect.
 void change(const Ambient& from, const Ambient& to) {
   at::Context& context = at::globalContext();
@@ -29,12 +38,26 @@ void change(const Ambient& from, const Ambient& to) {
     context.setDeterministicFillUninitializedMemory(to.fills_uninitialized);
   if (from.flushes_denormals != to.flushes_denormals) at::Context::setFlushDenormal(to.flushes_denormals);
   if (from.default_type != to.default_type) c10::set_default_dtype(c10::scalarTypeToTypeMeta(to.default_type));
-  if (from.autocasts != to.autocasts) at::autocast::set_autocast_enabled(at::kCPU, to.autocasts);
-  if (from.autocast_type != to.autocast_type) at::autocast::set_autocast_dtype(at::kCPU, to.autocast_type);
+  change_autocast(at::kCPU, from.on_cpu, to.on_cpu);
+  change_autocast(at::kCUDA, from.on_cuda, to.on_cuda);
   if (from.autocast_caches != to.autocast_caches) at::autocast::set_autocast_cache_enabled(to.autocast_caches);
 }
 
 }  // namespace
+
+CudaSwitches CudaSwitches::now() {
+  const at::Context& context = at::globalContext();
+  const auto float32 = [&](at::Float32Op op) { return context.float32Precision(at::Float32Backend::CUDA, op); };
+  return {.cudnn = context.userEnabledCuDNN(),
+          .cudnn_deterministic = context.deterministicCuDNN(),
+          .cudnn_benchmark = context.benchmarkCuDNN(),
+          .float32 = {float32(at::Float32Op::CONV), float32(at::Float32Op::RNN), float32(at::Float32Op::MATMUL)},
+          .fp16_reduction = context.allowFP16ReductionCuBLAS(),
+          .bf16_reduction = context.allowBF16ReductionCuBLAS(),
+          .fp16_accumulation = context.allowFP16AccumulationCuBLAS(),
+          .math_attention_reduction = context.allowFP16BF16ReductionMathSDP(),
+          .linear_algebra = context.linalgPreferredBackend()};
+}
 
 Ambient Ambient::now() {
   const at::Context& context = at::globalContext();
@@ -49,12 +72,16 @@ Ambient Ambient::now() {
           .fills_uninitialized = context.deterministicFillUninitializedMemory(),
           .flushes_denormals = tensorpager::replay::flushes_denormals(),
           .default_type = c10::typeMetaToScalarType(c10::get_default_dtype()),
-          .autocasts = at::autocast::is_autocast_enabled(at::kCPU),
-          .autocast_type = at::autocast::get_autocast_dtype(at::kCPU),
-          .autocast_caches = at::autocast::is_autocast_cache_enabled()};
+          .on_cpu = autocast_on(at::kCPU),
+          .on_cuda = autocast_on(at::kCUDA),
+          .autocast_caches = at::autocast::is_autocast_cache_enabled(),
+          .cuda = CudaSwitches::now()};
 }
 
-bool Ambient::can_be_set() const { return float32 == now().float32; }
+bool Ambient::can_be_set() const {
+  const Ambient now = Ambient::now();
+  return float32 == now.float32 && cuda == now.cuda;
+}
 
 AmbientGuard::AmbientGuard(const Ambient& ambient) : during_(ambient) { change(before_, during_); }
 AmbientGuard::~AmbientGuard() { change(during_, before_); }

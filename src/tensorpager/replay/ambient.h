@@ -12,6 +12,21 @@
 
 namespace tensorpager::replay {
 
+/// By which CUDA's kernels, and the libraries behind them, choose kernels and precisions.
+struct CudaSwitches {
+  bool cudnn = true;
+  bool cudnn_deterministic = false;
+  bool cudnn_benchmark = false;
+  std::array<at::Float32Precision, 3> float32 = {};  // of convolutions, recurrent layers and products
+  at::CuBLASReductionOption fp16_reduction = {}, bf16_reduction = {};
+  bool fp16_accumulation = false;
+  bool math_attention_reduction = false;
+  at::LinalgBackend linear_algebra = at::LinalgBackend::Default;
+
+  static CudaSwitches now();
+  bool operator==(const CudaSwitches&) const = default;
+};
+
 struct Ambient {
   int threads = 1;  // kernels cut their work, and so their sums, by it
   bool mkldnn = true;
@@ -23,15 +38,23 @@ struct Ambient {
   bool fills_uninitialized = true;
   bool flushes_denormals = false;
   at::ScalarType default_type = at::kFloat;  // of a floating result of integers
-  bool autocasts = false;                    // inside an autocast kernel it is off
-  at::ScalarType autocast_type = at::kBFloat16;
+  /// Of the CPU's ops, or of CUDA's.
+  struct Autocast {
+    bool is_on = false;  // inside an autocast kernel it is off
+    at::ScalarType type = at::kBFloat16;
+    bool operator==(const Autocast&) const = default;
+  };
+  Autocast on_cpu, on_cuda;
   bool autocast_caches = true;
+  CudaSwitches cuda = {};
 
   static Ambient now();
   bool operator==(const Ambient&) const = default;
+  bool autocasts() const { return on_cpu.is_on || on_cuda.is_on; }
 
   /// Whether AmbientGuard can bring this about. Float32 precisions cannot be set for a while: they inherit from each
-  /// other, and torch does not say which of them were set.
+  /// other, and torch does not say which of them were set. CUDA's switches are not set either, as hardly any program
+  /// changes them within a step.
   bool can_be_set() const;
 };
 

@@ -1,12 +1,10 @@
 #include "tensorpager/replay/captured_op.h"
 
-#include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/Tensor.h>
-#include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include <algorithm>
 
-#include "tensorpager/intercept/key.h"
+#include "tensorpager/replay/below_autograd.h"
 
 namespace tensorpager::replay {
 namespace {
@@ -33,7 +31,7 @@ constexpr DispatchKeySet kOpaque =
 /// Numbers, texts, and lists of them: nothing that changes or that holds memory.
 bool is_plain_value(const c10::IValue& value) {
   if (value.isList()) return std::ranges::all_of(value.toListRef(), is_plain_value);
-  if (value.isDevice()) return value.toDevice().is_cpu();
+  if (value.isDevice()) return value.toDevice().is_cpu() || value.toDevice().is_cuda();
   return value.isNone() || value.isInt() || value.isDouble() || value.isBool() || value.isComplexDouble() ||
          value.isString();
 }
@@ -45,19 +43,12 @@ bool may_be_tensors(const c10::IValue& value) {
          std::ranges::any_of(value.toListRef(), [](const c10::IValue& one) { return one.isTensor(); });
 }
 
-/// The keys of a replay: nothing is recorded, nobody intercepts. `BackendSelect` must be there, as kernels call
-/// factories.
-DispatchKeySet excluded(const Ambient& ambient) {
-  const DispatchKeySet keys = c10::autograd_dispatch_keyset_with_ADInplaceOrView | DispatchKeySet(intercept::kKey);
-  return ambient.autocasts ? keys : keys | c10::autocast_dispatch_keyset;
-}
-
 }  // namespace
 
 bool is_plain(const at::Tensor& tensor) {
   const c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
   if (!impl->has_storage() || impl->key_set().has_any(kOpaque) || impl->layout() != at::kStrided ||
-      !tensor.device().is_cpu() || impl->has_symbolic_sizes_strides() || impl->is_sparse_csr() || impl->is_mkldnn() ||
+      !(tensor.is_cpu() || tensor.is_cuda()) || impl->has_symbolic_sizes_strides() || impl->is_sparse_csr() || impl->is_mkldnn() ||
       tensor.is_nested() || tensor.is_quantized())
     return false;
   c10::StorageImpl* storage = impl->unsafe_storage().unsafeGetStorageImpl();
@@ -82,8 +73,9 @@ at::Tensor CapturedTensor::over(const c10::Storage& memory) const {
 }
 
 std::optional<CapturedOp> CapturedOp::capture(const c10::OperatorHandle& op, const OpRule& rule,
-                                              c10::ArrayRef<c10::IValue> arguments, std::vector<c10::Storage>& memory) {
-  std::optional<CapturedOp> captured(CapturedOp{op});
+                                              c10::ArrayRef<c10::IValue> arguments, base::Device device,
+                                              std::vector<c10::Storage>& memory) {
+  std::optional<CapturedOp> captured(CapturedOp{op, device});
   captured->arguments_.reserve(arguments.size());
   captured->tensors_.reserve(rule.tensors);
   for (std::size_t i = 0; i < arguments.size(); ++i)
@@ -126,7 +118,7 @@ bool CapturedOp::add_tensor(const at::Tensor& tensor, std::vector<c10::Storage>&
     tensors_.emplace_back();
     return true;
   }
-  if (!is_plain(tensor)) return false;
+  if (!is_plain(tensor) || (device_ == base::Device::kHost && !tensor.is_cpu())) return false;
   const c10::Storage& storage = tensor.unsafeGetTensorImpl()->unsafe_storage();
   const auto known = std::ranges::find_if(
       memory, [&](const c10::Storage& one) { return one.unsafeGetStorageImpl() == storage.unsafeGetStorageImpl(); });
@@ -169,7 +161,7 @@ c10::IValue CapturedOp::made(const Argument& argument, c10::ArrayRef<c10::Storag
 
 torch::jit::Stack CapturedOp::replay(c10::ArrayRef<c10::Storage> memory) const {
   const AmbientGuard ambient(ambient_);
-  const c10::impl::ForceDispatchKeyGuard keys(DispatchKeySet(DispatchKey::BackendSelect), excluded(ambient_));
+  const BelowAutograd keys(ambient_.autocasts());
   torch::jit::Stack stack;
   for (const Argument& argument : arguments_) stack.push_back(made(argument, memory));
   // torch drops the arguments of an op that returns references to several of them before it reads these references.

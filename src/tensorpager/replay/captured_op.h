@@ -21,8 +21,8 @@
 
 namespace tensorpager::replay {
 
-/// Whether a tensor is nothing but a strided view of bytes on the CPU. Not: sparse, quantized, nested, named, of a
-/// subclass, of symbolic sizes, or without memory.
+/// Whether a tensor is nothing but a strided view of bytes, on the CPU or a CUDA device. Not: sparse, quantized, nested,
+/// named, of a subclass, of symbolic sizes, or without memory.
 bool is_plain(const at::Tensor& tensor);
 
 struct CapturedTensor {
@@ -43,10 +43,12 @@ struct CapturedTensor {
 
 class CapturedOp {
  public:
-  /// `memory` gets the storage of each number. Returns nullopt if an argument is opaque: a tensor that is not plain, an
-  /// object, another device. Of the generator that the op draws from the state is kept.
+  /// A call whose kernel is the device's; tensors of the CPU may be among the arguments of any. `memory` gets the storage
+  /// of each number. Returns nullopt if an argument is opaque: a tensor that is not plain, an object, another device. Of
+  /// the generator that the op draws from the state is kept.
   static std::optional<CapturedOp> capture(const c10::OperatorHandle& op, const OpRule& rule,
-                                           c10::ArrayRef<c10::IValue> arguments, std::vector<c10::Storage>& memory);
+                                           c10::ArrayRef<c10::IValue> arguments, base::Device device,
+                                           std::vector<c10::Storage>& memory);
 
   /// Numbers of the storages that the tensors of an argument lie in.
   template <typename Visit>
@@ -56,6 +58,7 @@ class CapturedOp {
       if (tensors_[i].storage != CapturedTensor::kUndefined) visit(tensors_[i].storage);
   }
 
+  base::Device device() const { return device_; }
   /// Whether it can be replayed now: see Ambient.
   bool can_be_replayed() const { return ambient_.can_be_set(); }
 
@@ -70,7 +73,7 @@ class CapturedOp {
     c10::IValue plain;
   };
 
-  explicit CapturedOp(const c10::OperatorHandle& op) : op_(op) {}
+  CapturedOp(const c10::OperatorHandle& op, base::Device device) : op_(op), device_(device) {}
   bool add(const c10::IValue& value, std::vector<c10::Storage>& memory);
   bool add_generator(const c10::IValue& value);
   bool add_tensor(const at::Tensor& tensor, std::vector<c10::Storage>& memory);
@@ -78,6 +81,7 @@ class CapturedOp {
   at::Tensor tensor(std::uint32_t index, c10::ArrayRef<c10::Storage> memory) const;
 
   c10::OperatorHandle op_;
+  base::Device device_;
   Ambient ambient_ = Ambient::now();
   std::vector<Argument> arguments_;
   std::vector<CapturedTensor> tensors_;

@@ -25,6 +25,7 @@ namespace {
 
 Replayer* g_replayer = nullptr;
 std::atomic<bool> g_captures_all{false};
+std::atomic<base::Device> g_device{base::Device::kHost};  // whose kernels' calls are captured
 /// Of kAll: whether what the outermost op of this thread calls is left out, so that paths without capture are tested.
 constinit thread_local bool t_is_left_out = false;
 
@@ -94,15 +95,17 @@ bool describe(const c10::Storage& storage, Call::Input& input, std::uint32_t& de
 }
 
 /// Before the call runs. Returns null if it cannot be made again.
-std::shared_ptr<Call> capture(const c10::OperatorHandle& op, const OpRule& rule, c10::ArrayRef<c10::IValue> arguments) {
+std::shared_ptr<Call> capture(const c10::OperatorHandle& op, const OpRule& rule, c10::ArrayRef<c10::IValue> arguments,
+                              base::Device device) {
   std::vector<c10::Storage> memory;
   memory.reserve(rule.tensors);
-  auto captured = CapturedOp::capture(op, rule, arguments, memory);
+  auto captured = CapturedOp::capture(op, rule, arguments, device, memory);
   // What is made of nothing is often filled by code outside of ops, unannounced.
   if (!captured || memory.empty()) return nullptr;
   auto call = std::make_shared<Call>(std::move(*captured));
   call->rule = &rule;
   call->row = pager::t_state.replayed_later;
+  call->copied_in = g_replayer->queue_here();
   call->inputs.resize(memory.size());
   const std::vector<Use> uses = uses_of(rule, rule.fills_in(arguments), call->op, memory.size());
   for (std::size_t i = 0; i < memory.size(); ++i) {
@@ -148,15 +151,16 @@ void run_captured(const c10::OperatorHandle& op, c10::DispatchKeySet after, torc
   if (InLeaf::is_set()) return op.redispatchBoxed(after, stack);
   g_replayer->recipes().let_go();
   if (is_outermost()) t_is_left_out = false;
-  const bool is_a_leaf = is_leaf(rule, after);
+  const base::Device device = g_device.load(std::memory_order_relaxed);
+  const bool is_a_leaf = is_leaf(rule, after, device);
   std::shared_ptr<Call> call;
   std::optional<Writing> writing;
   {
     const auto arguments = torch::jit::last(*stack, rule.arguments);
     const bool is_wanted =
         pager::t_state.replayed_later != 0 || (g_captures_all.load(std::memory_order_relaxed) && !t_is_left_out);
-    if (is_wanted && is_a_leaf && rule.allows(arguments) && !at::in_parallel_region())
-      call = capture(op, rule, arguments);
+    if (is_wanted && is_a_leaf && rule.allows(arguments, device) && !at::in_parallel_region())
+      call = capture(op, rule, arguments, device);
     writing.emplace(written_blocks(rule, arguments));
   }
   {
@@ -197,8 +201,9 @@ void before_write(pager::Block& block) { const Writing writing({block.number}); 
 
 }  // namespace
 
-void start_capturing(Replayer& replayer, Captures captures) {
+void start_capturing(Replayer& replayer, Captures captures, base::Device device) {
   g_replayer = &replayer;
+  g_device = device;
   g_captures_all = captures == Captures::kAll;
   replayer.recipes().clear();
 }

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "tensorpager/base/config.h"
 #include "tensorpager/intercept/kernel_runner.h"
 #include "tensorpager/replay/replayer.h"
 
@@ -14,8 +15,9 @@ enum class Captures : std::uint8_t {
   kPlanned,  // of ops that the plan replays later
 };
 
-/// From now on calls are captured for it. It must live for ever. Nothing may be dropped now.
-void start_capturing(Replayer& replayer, Captures captures);
+/// From now on calls are captured for it whose kernels are those of the device that is paged. It must live for ever.
+/// Nothing may be dropped now.
+void start_capturing(Replayer& replayer, Captures captures, base::Device device);
 
 /// Who runs kernels meanwhile, and captures their calls.
 intercept::KernelRunner capturing_runner(Captures captures);

@@ -180,7 +180,7 @@ struct Judgement {
   const char* reason;
 };
 
-/// On the kernels of a device.
+/// By the kernels of a device.
 Judgement judge(const c10::OperatorHandle& op, DispatchKey device) {
   const std::string& name = op.schema().name();
   if (device == DispatchKey::CUDA &&
@@ -196,6 +196,14 @@ Judgement judge(const c10::OperatorHandle& op, DispatchKey device) {
   return {line->purity, line->reason};
 }
 
+OpRule::OfDevice of_device(const c10::OperatorHandle& op, DispatchKey device, DispatchKey autocast) {
+  const Judgement judgement = judge(op, device);
+  return {.purity = judgement.purity,
+          .reason = judgement.reason,
+          .has_kernel = has_kernel(op, device),
+          .has_autocast_kernel = op.hasKernelForDispatchKey(autocast)};
+}
+
 std::unique_ptr<const OpRule> make_rule(const c10::OperatorHandle& op) {
   const c10::FunctionSchema& schema = op.schema();
   auto made = std::make_unique<OpRule>();
@@ -204,15 +212,14 @@ std::unique_ptr<const OpRule> make_rule(const c10::OperatorHandle& op) {
   rule.name = toString(op.operator_name());
   rule.arguments = static_cast<std::uint32_t>(schema.arguments().size());
   rule.returns = static_cast<std::uint32_t>(schema.returns().size());
-  const Judgement on_cpu = judge(op, DispatchKey::CPU);
-  rule.purity = on_cpu.purity;
-  rule.reason = on_cpu.reason;
-  rule.on_cuda = judge(op, DispatchKey::CUDA).purity;
+  rule.on_cpu = of_device(op, DispatchKey::CPU, DispatchKey::AutocastCPU);
+  rule.on_cuda = of_device(op, DispatchKey::CUDA, DispatchKey::AutocastCUDA);
+  const bool has_scratch = rule.on_cpu.purity == Purity::kScratch || rule.on_cuda.purity == Purity::kScratch;
   for (std::uint32_t i = 0; i < rule.arguments; ++i) {
     const c10::Argument& argument = schema.arguments()[i];
     rule.tensors += may_hold_tensor(argument.type());
     if (is_written(argument)) rule.written.push_back(i);
-    if (rule.purity == Purity::kScratch && is_scratch(argument)) rule.scratch.push_back(i);
+    if (has_scratch && is_scratch(argument)) rule.scratch.push_back(i);
     if (argument.name() == "dropout_p") rule.dropout = i;
     if (is_generator(argument)) rule.generator = i;
   }
@@ -221,10 +228,9 @@ std::unique_ptr<const OpRule> make_rule(const c10::OperatorHandle& op) {
   rule.is_random = info.random;
   rule.is_filling = !info.reads_what_it_writes && rule.written == std::vector<std::uint32_t>{0};
   rule.is_torchs = !is_a_librarys(op);
-  rule.has_kernel = has_kernel(op, DispatchKey::CPU);
-  rule.has_autocast_kernel = op.hasKernelForDispatchKey(DispatchKey::AutocastCPU);
   rule.has_own_autograd = !rule.is_torchs && (op.hasKernelForDispatchKey(DispatchKey::Autograd) ||
-                                              op.hasKernelForDispatchKey(DispatchKey::AutogradCPU));
+                                              op.hasKernelForDispatchKey(DispatchKey::AutogradCPU) ||
+                                              op.hasKernelForDispatchKey(DispatchKey::AutogradCUDA));
   return made;
 }
 
@@ -238,10 +244,10 @@ constinit base::AddressTable<OpRule, &OpRule::schema> g_table;
 
 }  // namespace
 
-bool OpRule::allows(c10::ArrayRef<c10::IValue> call) const {
+bool OpRule::allows(c10::ArrayRef<c10::IValue> call, base::Device device) const {
   if (differed.load(std::memory_order_relaxed)) return false;
   if (is_trusted.load(std::memory_order_relaxed)) return true;
-  return of_call(purity, call) != Purity::kNever;
+  return of_call(on(device).purity, call) != Purity::kNever;
 }
 
 bool OpRule::fills_in(c10::ArrayRef<c10::IValue> call) const {
@@ -272,9 +278,8 @@ const OpRule& op_rule(const c10::OperatorHandle& op) {
 
 base::Purity purity_of(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> call, base::Device device) {
   const OpRule& rule = op_rule(op);
-  const bool on_cpu = device == base::Device::kHost;
-  if (on_cpu && rule.differed.load(std::memory_order_relaxed)) return base::Purity::kNever;
-  switch (rule.of_call(on_cpu ? rule.purity : rule.on_cuda, call)) {
+  if (rule.differed.load(std::memory_order_relaxed)) return base::Purity::kNever;
+  switch (rule.of_call(rule.on(device).purity, call)) {
     case Purity::kPure:
     case Purity::kDraws:
       return rule.fills_in(call) ? base::Purity::kFills : base::Purity::kPure;

@@ -2,9 +2,10 @@
 // to hold for every op of torch is said by schema; the list has the exceptions, each of which was found by running
 // torch's op database twice, or by reading. An op that no line knows is never replayed.
 //
-// What is replayed are the CPU's kernels, with one number of threads: see Ambient. What is said of CUDA's kernels is
-// for traces only, and was not tried on hardware. It follows the documentation of torch.use_deterministic_algorithms,
-// but that a convolution's forward pass counts as pure, as if cuDNN took the same algorithm each time.
+// An op has a rule for the kernels of each device: the CPU's, with one number of threads (see Ambient), and CUDA's. What
+// is said of CUDA's kernels was not tried on hardware. It follows the documentation of
+// torch.use_deterministic_algorithms, but that a convolution's forward pass counts as pure, as if cuDNN took the same
+// algorithm each time.
 #pragma once
 
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -34,9 +35,14 @@ struct OpRule {
 
   const c10::FunctionSchema* schema = nullptr;
   std::string name;  // aten::add.Tensor
-  Purity purity = Purity::kNever;
-  const char* reason = "";
-  Purity on_cuda = Purity::kNever;
+  /// What depends on whose kernels run.
+  struct OfDevice {
+    Purity purity = Purity::kNever;
+    const char* reason = "";
+    bool has_kernel = false;  // of the device, or for all backends
+    bool has_autocast_kernel = false;
+  };
+  OfDevice on_cpu, on_cuda;
   std::vector<std::uint32_t> written;  // arguments
   std::vector<std::uint32_t> scratch;  // arguments; of kScratch
   std::uint32_t dropout = kNone;       // argument; of kNoDraw
@@ -48,8 +54,6 @@ struct OpRule {
   bool is_random = false;   // draws, or a kernel of it may
   bool is_filling = false;  // writes all elements of its first argument and reads none
   bool is_torchs = false;   // not a library's
-  bool has_kernel = false;  // for the CPU, or for all backends
-  bool has_autocast_kernel = false;
   bool has_own_autograd = false;  // a library's, which may do anything
 
   /// A replay gave other results in this process: it is never replayed again.
@@ -57,8 +61,9 @@ struct OpRule {
   /// A test says that it is pure.
   mutable std::atomic<bool> is_trusted{false};
 
-  /// Whether this call can be replayed.
-  bool allows(c10::ArrayRef<c10::IValue> call) const;
+  const OfDevice& on(base::Device device) const { return device == base::Device::kHost ? on_cpu : on_cuda; }
+  /// Whether this call can be replayed by the kernels of the device.
+  bool allows(c10::ArrayRef<c10::IValue> call, base::Device device) const;
   /// Whether this call gives every byte of the storage that it writes a value, and reads none of them.
   bool fills_in(c10::ArrayRef<c10::IValue> call) const;
   /// What a purity comes to for this call: kNoDraw is kPure or kNever.

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "tensorpager/device/compute_queues.h"
 #include "tensorpager/replay/captured_op.h"
 #include "tensorpager/replay/op_rules.h"
 #include "tensorpager/replay/use.h"
@@ -66,6 +67,7 @@ struct Call {
   CapturedOp op;
   const OpRule* rule = nullptr;
   std::uint64_t row = 0;  // of the plan that replays it, see ActionSource::replayed_later; 0: of no plan
+  device::QueueSet copied_in = device::kNoQueue;  // the queue in which copies of small arguments were made
   std::vector<Input> inputs;
   std::vector<Output> outputs;
   std::uint32_t depth = 1;  // calls in the longest chain behind it, itself included

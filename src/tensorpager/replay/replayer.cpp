@@ -174,7 +174,7 @@ void Replayer::compare(const Call& call, const std::vector<c10::Storage>& expect
     for (const c10::Storage& storage : {expected[i], found->storage})
       if (pager::Block* const block = block_of(storage)) pins.see(*block, pager::Access::kRead);
     pins.admit();
-    if (!std::ranges::equal(bytes_of(expected[i]), bytes_of(found->storage)))
+    if (!have_same_bytes(expected[i], found->storage))
       return report_difference(*call.rule, "differs from what it had made when a plan first replayed it");
   }
   recipes_.note_compared(call.row);

@@ -46,6 +46,29 @@ void take_over(pager::Pager& pager, Recipes& recipes, pager::Block& block, c10::
   recipes.release(block.number);
 }
 
+c10::DeviceType type_of(base::Device device) {
+  return device == base::Device::kCuda ? c10::DeviceType::CUDA : c10::DeviceType::CPU;
+}
+
+/// Around the work of a replay on a device: what the program does to order its streams knows nothing of it.
+class OutOfOrder {
+ public:
+  OutOfOrder(pager::Pager& pager, const Call& call, const std::vector<c10::Storage>& inputs)
+      : pager_(pager), copied_in_(call.copied_in) {
+    for (const c10::Storage& storage : inputs)
+      if (pager::Block* const block = storage ? block_of(storage) : nullptr) blocks_.push_back(block);
+    pager_.begin_out_of_order(blocks_, copied_in_);
+  }
+  ~OutOfOrder() { pager_.end_out_of_order(blocks_, copied_in_); }
+  OutOfOrder(const OutOfOrder&) = delete;
+  OutOfOrder& operator=(const OutOfOrder&) = delete;
+
+ private:
+  pager::Pager& pager_;
+  const device::QueueSet copied_in_;
+  std::vector<pager::Block*> blocks_;
+};
+
 }  // namespace
 
 bool can_rerun(Recipes& recipes, const Call& call, const Made& made) {
@@ -85,9 +108,10 @@ std::vector<Made::One> rerun(pager::Pager& pager, Recipes& recipes, const Call& 
     memory.push_back(std::move(found.storage));
   }
   pins.admit();
+  const OutOfOrder order(pager, call, memory);
   for (std::size_t i = 0; i < memory.size(); ++i) {
     if (is_copied[i]) memory[i] = copy_of(memory[i]);
-    if (!memory[i]) memory[i] = new_storage(call.inputs[i].bytes);
+    if (!memory[i]) memory[i] = new_storage(call.inputs[i].bytes, type_of(call.op.device()));
   }
   std::vector<Made::One> outputs;
   {

@@ -5,7 +5,6 @@
 #include <c10/core/Storage.h>
 
 #include <cstddef>
-#include <cstring>
 #include <span>
 #include <utility>
 
@@ -18,24 +17,28 @@ inline pager::Block* block_of(const c10::Storage& storage) {
   return intercept::g_target.finder().peek(*storage.unsafeGetStorageImpl());
 }
 
-/// The pointer of a copy-on-write storage is read as it is: asking for it otherwise would copy the storage.
+/// On a device the host must not read them. The pointer of a copy-on-write storage is read as it is: asking for it otherwise would copy the storage.
 inline std::span<const std::byte> bytes_of(const c10::Storage& storage) {
   const void* data = storage.unsafeGetStorageImpl()->_mutable_data_ptr_no_checks().get();
   return {static_cast<const std::byte*>(data), data == nullptr ? 0 : storage.nbytes()};
 }
 
-/// In memory of torch's allocator, which holds anything.
-inline c10::Storage new_storage(std::size_t bytes) {
-  c10::Allocator* const allocator = c10::GetCPUAllocator();
+/// In memory of torch's allocator, which holds anything. Throws c10::OutOfMemoryError.
+inline c10::Storage new_storage(std::size_t bytes, c10::DeviceType device) {
+  c10::Allocator* const allocator = c10::GetAllocator(device);
   return {c10::Storage::use_byte_size_t(), bytes, allocator->allocate(bytes), allocator, /*resizable=*/true};
 }
 
+/// Where the storage is. On a device the copy is work of the thread's current stream.
 inline c10::Storage copy_of(const c10::Storage& storage) {
   const auto bytes = bytes_of(storage);
-  c10::Storage copy = new_storage(bytes.size());
-  if (!bytes.empty())
-    std::memcpy(copy.unsafeGetStorageImpl()->_mutable_data_ptr_no_checks().get(), bytes.data(), bytes.size());
+  c10::Storage copy = new_storage(bytes.size(), storage.device_type());
+  void* const to = copy.unsafeGetStorageImpl()->_mutable_data_ptr_no_checks().get();
+  if (!bytes.empty()) copy.allocator()->copy_data(to, bytes.data(), bytes.size());
   return copy;
 }
+
+/// Whether both hold the same bytes. Blocks until a device has done what makes them.
+bool have_same_bytes(const c10::Storage& one, const c10::Storage& other);
 
 }  // namespace tensorpager::replay

@@ -23,7 +23,7 @@ c10::Storage scratch_copy_of(const c10::Storage& storage) {
 
 c10::Storage new_scratch(std::size_t bytes, std::byte fill) {
   const ScratchScope scratch(fill);
-  return new_storage(bytes);
+  return new_storage(bytes, c10::DeviceType::CPU);
 }
 
 /// `24 of 4096 bytes, from byte 128 on`; nullopt if all that was written is the same.
@@ -71,7 +71,7 @@ bool is_same_value(const c10::IValue& one, const c10::IValue& other) {
 Verification::Verification(const c10::OperatorHandle& op, const OpRule& rule, c10::ArrayRef<c10::IValue> arguments)
     : rule_(rule) {
   std::vector<c10::Storage> living;
-  captured_ = CapturedOp::capture(op, rule, arguments, living);
+  captured_ = CapturedOp::capture(op, rule, arguments, base::Device::kHost, living);
   if (!captured_) return;
   memory_.resize(living.size());
   const std::vector<Use> uses = uses_of(rule, rule.fills_in(arguments), *captured_, living.size());

@@ -77,11 +77,11 @@ void stop_verifying() { g_allocator->uninstall(); }
 
 void run_verified(const c10::OperatorHandle& op, c10::DispatchKeySet after, torch::jit::Stack* stack) {
   const OpRule& rule = op_rule(op);
-  if (InLeaf::is_set() || !is_leaf(rule, after)) return op.redispatchBoxed(after, stack);
+  if (InLeaf::is_set() || !is_leaf(rule, after, base::Device::kHost)) return op.redispatchBoxed(after, stack);
   const InLeaf leaf;
   const auto arguments = torch::jit::last(*stack, rule.arguments);
   // In a parallel region a kernel's work is cut otherwise, and the other threads' kernels cannot be replayed with it.
-  if (!rule.allows(arguments) || at::in_parallel_region()) return op.redispatchBoxed(after, stack);
+  if (!rule.allows(arguments, base::Device::kHost) || at::in_parallel_region()) return op.redispatchBoxed(after, stack);
   Verification verification(op, rule, arguments);
   op.redispatchBoxed(after, stack);
   if (!verification.is_possible()) return;
@@ -103,7 +103,7 @@ VerifierCounts verifier_counts() {
 
 std::string describe_rule(std::string_view name) {
   const OpRule& rule = op_rule(find_op(name));
-  return std::string(text_of(rule.purity)) + ": " + rule.reason;
+  return std::string(text_of(rule.on_cpu.purity)) + ": " + rule.on_cpu.reason;
 }
 
 }  // namespace tensorpager::replay

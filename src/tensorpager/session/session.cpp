@@ -51,8 +51,6 @@ bool pages_a_card(const base::Config& config, base::Bytes budget) {
   return config.device == base::Device::kCuda && budget < base::kUnlimited;
 }
 
-constexpr base::Bytes kDeviceGranule{512};  // granule of torch's CUDA allocator
-
 void check(const base::Config& config, base::Bytes budget) {
   if (config.dry && config.trace.empty())
     throw base::InvalidArgument("a dry run computes nothing and only writes a trace; use `tensorpager trace --dry`");
@@ -73,7 +71,7 @@ guide::Guide::Options guide_options(const base::Config& config, bool plans) {
     options.least_ops = trace::Recorder::kMostOps;
     options.pauses = false;
   }
-  if (config.device == base::Device::kCuda) options.granule = kDeviceGranule;
+  if (config.device == base::Device::kCuda) options.granule = base::granule_of(config.device);
   if (!config.quiet)
     options.say = [](const std::string& line) { std::fprintf(stderr, "tensorpager: %s\n", line.c_str()); };
   return options;
@@ -199,7 +197,7 @@ void Session::capture(replay::Captures captures) {
   if (replayer_ == nullptr) replayer_ = new replay::Replayer(pager());
   g_replayer = replayer_;
   replay::forget_counts();
-  replay::start_capturing(*replayer_, captures);
+  replay::start_capturing(*replayer_, captures, device_of_memory_);
   pager().set_rebuilder(replayer_);
   intercept::see_calls(replay::capturing_runner(captures));
 }
@@ -266,7 +264,7 @@ base::EventSink& Session::make_sink(const base::Config& config) {
 void Session::set_sink(const base::Config& config, base::EventSink& sink) {
   if (config.device == base::Device::kHost || device_of_memory_ == base::Device::kCuda) return pager().set_sink(&sink);
   if (device_ == nullptr)
-    device_ = new intercept::DeviceStorages(kDeviceGranule);  // never freed, as the allocator reports to it for ever
+    device_ = new intercept::DeviceStorages(base::granule_of(config.device));  // never freed, as the allocator reports to it for ever
   device_->set_sink(&sink);
   intercept::record_device(device_);
 }
