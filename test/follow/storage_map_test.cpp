@@ -69,6 +69,21 @@ TEST_F(StorageMapTest, AnUnknownArgumentIsTheUnknownBlockOfItsSize) {
   EXPECT_EQ(match({&weight_, &bias_}), Arguments::kAsKnown);
 }
 
+TEST(StorageMap, UnknownBlocksOfOneSizeAreBoundByAge) {
+  SizedBlock older(kSize), younger(kSize);
+  older.number = 5;
+  younger.number = 9;
+  const trace::Trace trace{.storages = {{.bytes = kSize, .entry = true}, {.bytes = kSize, .entry = true}},
+                           .ops = {{.name = "list", .reads = {kWeight, kBias}}}};
+  const Agenda agenda(trace, Plan{.budget = 1_MiB, .ops = 1});
+  for (const std::vector<Block*>& touched : {std::vector<Block*>{&older, &younger}, {&younger, &older}}) {
+    StorageMap map(agenda);
+    map.match_arguments(kUse, touched, Replacing::kYes);
+    EXPECT_EQ(map.block_of(kWeight), &older);
+    EXPECT_EQ(map.block_of(kBias), &younger);
+  }
+}
+
 TEST_F(StorageMapTest, TellsAnOpThatUsesStoragesThatAreNotItsArguments) {
   map_.bind(kWeight, weight_);
   map_.bind(kState, state_);

@@ -1,6 +1,7 @@
 #include "tensorpager/intercept/list_ops.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "tensorpager/intercept/boxed_call.h"
 #include "tensorpager/intercept/collectives.h"
@@ -16,6 +17,10 @@ using base::Bytes;
 constexpr std::uint64_t kWholeShare = 4;
 /// What one part may need. Small, so that paging can go on around it; a single item is the least.
 constexpr std::uint64_t kPartShare = 16;
+
+/// What the shares are of: a power of two, so that a step has the same parts, and its plan can be followed, under budgets
+/// that differ a little, or while a few workspaces more are taken from one.
+std::uint64_t rounded(std::uint64_t budget) { return std::bit_floor(budget); }
 
 constexpr std::string_view kPrefixes[] = {"aten::_fused_adam", "aten::_fused_adagrad", "aten::_fused_sgd",
                                           "aten::_amp_foreach_", "aten::_foreach_"};
@@ -67,7 +72,7 @@ bool run_in_parts(const c10::OperatorHandle& op, const OpInfo& info, c10::Dispat
   Bytes total;
   for (const Bytes item : bytes) total += item;
   const std::uint64_t budget = g_target.pager->budget_of_ops().count();
-  if (bytes.size() < 2 || total.count() <= budget / kWholeShare) return false;
+  if (bytes.size() < 2 || total.count() <= rounded(budget) / kWholeShare) return false;
 
   const Bytes largest = *std::max_element(bytes.begin(), bytes.end());
   while (const auto shortage = g_target.pager->shortage_for(largest))
@@ -78,7 +83,7 @@ bool run_in_parts(const c10::OperatorHandle& op, const OpInfo& info, c10::Dispat
   c10::List<at::Tensor> results;
   for (std::size_t begin = 0, end = 0; begin < bytes.size(); begin = end) {
     Bytes part = bytes[end++];
-    while (end < bytes.size() && (part + bytes[end]).count() <= budget / kPartShare) part += bytes[end++];
+    while (end < bytes.size() && (part + bytes[end]).count() <= rounded(budget) / kPartShare) part += bytes[end++];
     torch::jit::Stack part_stack;
     for (const c10::IValue& argument : arguments)
       part_stack.push_back(argument.isList() ? part_of(argument, begin, end) : argument);
