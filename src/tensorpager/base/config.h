@@ -23,8 +23,8 @@ enum class BindingKind : std::uint8_t { kStable, kRebinding };
 /// Whose memory is charged and paged, or recorded.
 enum class Device : std::uint8_t { kHost, kCuda };
 constexpr const char* to_string(Device device) { return device == Device::kCuda ? "cuda" : "cpu"; }
-/// Blocks begin at multiples of it, and are rounded up to it. Kernels choose their ways by the alignment of addresses, so
-/// it is part of the bits; CUDA's is that of torch's own allocator.
+/// Blocks begin at multiples of it, and are rounded up to it. Kernels choose their ways by the alignment of addresses,
+/// so it is part of the bits; CUDA's is that of torch's own allocator.
 constexpr Bytes granule_of(Device device) { return device == Device::kCuda ? Bytes(512) : kPage; }
 
 struct Config {

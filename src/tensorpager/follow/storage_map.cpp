@@ -49,8 +49,8 @@ StorageMap::Arguments StorageMap::match_arguments(std::uint32_t op, std::span<Bl
     else
       has_others |= !std::ranges::binary_search(agenda_.arguments(op), known->second);
   }
-  // Among blocks of one size only their age tells which is which: a trace numbers what was there before by its first use,
-  // and lists of parameters, or of an optimizer's states, are mostly used in the order in which they were made.
+  // Among blocks of one size only their age tells which is which: a trace numbers what was there before by its first
+  // use, and lists of parameters, or of an optimizer's states, are mostly used in the order in which they were made.
   std::ranges::sort(unknown, {}, &Block::number);
   bool is_rebound = !unknown.empty() && bind_missing(op, unknown);
   if (!unknown.empty() && replacing == Replacing::kYes) is_rebound |= replace(op, touched, unknown);

@@ -18,8 +18,8 @@ constexpr std::uint64_t kWholeShare = 4;
 /// What one part may need. Small, so that paging can go on around it; a single item is the least.
 constexpr std::uint64_t kPartShare = 16;
 
-/// What the shares are of: a power of two, so that a step has the same parts, and its plan can be followed, under budgets
-/// that differ a little, or while a few workspaces more are taken from one.
+/// What the shares are of: a power of two, so that a step has the same parts, and its plan can be followed, under
+/// budgets that differ a little, or while a few workspaces more are taken from one.
 std::uint64_t rounded(std::uint64_t budget) { return std::bit_floor(budget); }
 
 constexpr std::string_view kPrefixes[] = {"aten::_fused_adam", "aten::_fused_adagrad", "aten::_fused_sgd",

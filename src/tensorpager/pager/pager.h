@@ -161,9 +161,9 @@ class Pager {
   void order_queue(device::Queue waiter, device::QueueSet others);
   /// The queue in which this thread computes on a device; kNoQueue on a host.
   device::QueueSet queue_here() const;
-  /// Around work of this thread for which the program has not ordered its queues. It comes behind all work on the blocks
-  /// and all that the others were given by then; and what uses the blocks afterwards in any queue, and what the others
-  /// are given, comes behind it. Does nothing on a host.
+  /// Around work of this thread for which the program has not ordered its queues. It comes behind all work on the
+  /// blocks and all that the others were given by then; and what uses the blocks afterwards in any queue, and what the
+  /// others are given, comes behind it. Does nothing on a host.
   void begin_out_of_order(std::span<Block* const> blocks, device::QueueSet others);
   void end_out_of_order(std::span<Block* const> blocks, device::QueueSet others) noexcept;
 

@@ -48,8 +48,8 @@ bool may_be_tensors(const c10::IValue& value) {
 bool is_plain(const at::Tensor& tensor) {
   const c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
   if (!impl->has_storage() || impl->key_set().has_any(kOpaque) || impl->layout() != at::kStrided ||
-      !(tensor.is_cpu() || tensor.is_cuda()) || impl->has_symbolic_sizes_strides() || impl->is_sparse_csr() || impl->is_mkldnn() ||
-      tensor.is_nested() || tensor.is_quantized())
+      !(tensor.is_cpu() || tensor.is_cuda()) || impl->has_symbolic_sizes_strides() || impl->is_sparse_csr() ||
+      impl->is_mkldnn() || tensor.is_nested() || tensor.is_quantized())
     return false;
   c10::StorageImpl* storage = impl->unsafe_storage().unsafeGetStorageImpl();
   return storage != nullptr && (storage->nbytes() == 0 || storage->_mutable_data_ptr_no_checks().get() != nullptr);

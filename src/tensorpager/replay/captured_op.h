@@ -21,8 +21,8 @@
 
 namespace tensorpager::replay {
 
-/// Whether a tensor is nothing but a strided view of bytes, on the CPU or a CUDA device. Not: sparse, quantized, nested,
-/// named, of a subclass, of symbolic sizes, or without memory.
+/// Whether a tensor is nothing but a strided view of bytes, on the CPU or a CUDA device. Not: sparse, quantized,
+/// nested, named, of a subclass, of symbolic sizes, or without memory.
 bool is_plain(const at::Tensor& tensor);
 
 struct CapturedTensor {
@@ -43,9 +43,9 @@ struct CapturedTensor {
 
 class CapturedOp {
  public:
-  /// A call whose kernel is the device's; tensors of the CPU may be among the arguments of any. `memory` gets the storage
-  /// of each number. Returns nullopt if an argument is opaque: a tensor that is not plain, an object, another device. Of
-  /// the generator that the op draws from the state is kept.
+  /// A call whose kernel is the device's; tensors of the CPU may be among the arguments of any. `memory` gets the
+  /// storage of each number. Returns nullopt if an argument is opaque: a tensor that is not plain, an object, another
+  /// device. Of the generator that the op draws from the state is kept.
   static std::optional<CapturedOp> capture(const c10::OperatorHandle& op, const OpRule& rule,
                                            c10::ArrayRef<c10::IValue> arguments, base::Device device,
                                            std::vector<c10::Storage>& memory);

@@ -2,8 +2,8 @@
 // to hold for every op of torch is said by schema; the list has the exceptions, each of which was found by running
 // torch's op database twice, or by reading. An op that no line knows is never replayed.
 //
-// An op has a rule for the kernels of each device: the CPU's, with one number of threads (see Ambient), and CUDA's. What
-// is said of CUDA's kernels was not tried on hardware. It follows the documentation of
+// An op has a rule for the kernels of each device: the CPU's, with one number of threads (see Ambient), and CUDA's.
+// What is said of CUDA's kernels was not tried on hardware. It follows the documentation of
 // torch.use_deterministic_algorithms, but that a convolution's forward pass counts as pure, as if cuDNN took the same
 // algorithm each time.
 #pragma once
@@ -51,9 +51,9 @@ struct OpRule {
   std::uint32_t arguments = 0;
   std::uint32_t tensors = 0;  // arguments that are a tensor, or may be
   std::uint32_t returns = 0;
-  bool is_random = false;   // draws, or a kernel of it may
-  bool is_filling = false;  // writes all elements of its first argument and reads none
-  bool is_torchs = false;   // not a library's
+  bool is_random = false;         // draws, or a kernel of it may
+  bool is_filling = false;        // writes all elements of its first argument and reads none
+  bool is_torchs = false;         // not a library's
   bool has_own_autograd = false;  // a library's, which may do anything
 
   /// A replay gave other results in this process: it is never replayed again.

@@ -17,7 +17,8 @@ inline pager::Block* block_of(const c10::Storage& storage) {
   return intercept::g_target.finder().peek(*storage.unsafeGetStorageImpl());
 }
 
-/// On a device the host must not read them. The pointer of a copy-on-write storage is read as it is: asking for it otherwise would copy the storage.
+/// On a device the host must not read them. The pointer of a copy-on-write storage is read as it is: asking for it
+/// otherwise would copy the storage.
 inline std::span<const std::byte> bytes_of(const c10::Storage& storage) {
   const void* data = storage.unsafeGetStorageImpl()->_mutable_data_ptr_no_checks().get();
   return {static_cast<const std::byte*>(data), data == nullptr ? 0 : storage.nbytes()};

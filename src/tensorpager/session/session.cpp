@@ -264,7 +264,8 @@ base::EventSink& Session::make_sink(const base::Config& config) {
 void Session::set_sink(const base::Config& config, base::EventSink& sink) {
   if (config.device == base::Device::kHost || device_of_memory_ == base::Device::kCuda) return pager().set_sink(&sink);
   if (device_ == nullptr)
-    device_ = new intercept::DeviceStorages(base::granule_of(config.device));  // never freed, as the allocator reports to it for ever
+    device_ = new intercept::DeviceStorages(
+        base::granule_of(config.device));  // never freed, as the allocator reports to it for ever
   device_->set_sink(&sink);
   intercept::record_device(device_);
 }
