@@ -69,6 +69,11 @@ TEST(Agenda, KnowsAnOpByItsNameAndItsPagedArguments) {
   use.add(64_KiB);
   use.add(20_KiB);
   EXPECT_EQ(agenda.signature(2), use);
+  trace::Trace renewing = small_trace();
+  renewing.ops[2].renews = {kWeight};
+  OpSignature without_weight{.name = name_hash("use")};
+  without_weight.add(20_KiB);
+  EXPECT_EQ(Agenda(renewing, small_plan()).signature(2), without_weight) << "the op is not given what is renewed";
   OpSignature other_way{.name = name_hash("use")};
   other_way.add(20_KiB);
   other_way.add(64_KiB);

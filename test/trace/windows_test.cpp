@@ -199,6 +199,7 @@ TEST(Windows, StorageThatIsReplacedIsAliveAllTheTime) {
   EXPECT_TRUE(
       std::ranges::count(load->deaths, load->births[0]));  // stands in for the new batch until the old one is dead
   EXPECT_TRUE(trace.storages[index(load->writes[0])].entry);
+  EXPECT_EQ(load->renews, load->writes) << "the op is not given the old batch";
 }
 
 // With cuDNN the two passes of a recurrent network are few ops, so that clipping and the update are many of a step.

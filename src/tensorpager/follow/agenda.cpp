@@ -59,7 +59,8 @@ Agenda::Agenda(Rewritten rewritten)
     std::ranges::sort(arguments);
     const auto repeated = std::ranges::unique(arguments);
     arguments.erase(repeated.begin(), repeated.end());
-    for (const StorageId id : arguments) signature.add(trace.storages[index(id)].bytes);
+    for (const StorageId id : arguments)
+      if (std::ranges::find(op.renews, id) == op.renews.end()) signature.add(trace.storages[index(id)].bytes);
     const bool is_given = !is_replay && !rewritten.signatures.empty();
     signatures_.push_back(is_given ? rewritten.signatures[program_ops_.size() - 1] : signature);
     std::erase_if(arguments, [&](StorageId id) { return !liveness_.life(id).pageable; });

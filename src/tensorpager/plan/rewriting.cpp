@@ -75,7 +75,7 @@ class Rewriter {
   }
 
   static Op without_storages(Op op) {
-    for (auto* list : {&op.reads, &op.writes, &op.births, &op.deaths}) list->clear();
+    for (auto* list : {&op.reads, &op.writes, &op.births, &op.deaths, &op.renews}) list->clear();
     return op;
   }
 
@@ -87,6 +87,7 @@ class Rewriter {
       Copy& copy = *find(id, version_[index(id)]++);
       ++copy.version;
       op.writes.push_back(use(copy));
+      if (std::ranges::find(was.renews, id) != was.renews.end()) op.renews.push_back(op.writes.back());
     }
     for (const StorageId id : was.births) {
       copies_[index(id)].push_back({id, ++version_[index(id)]});

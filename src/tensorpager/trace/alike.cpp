@@ -34,7 +34,7 @@ double difference(const Profile& one, const Profile& other) {
 bool differs_in_sizes_only(const Trace& one, const Trace& other) {
   const auto same = [](const Op& a, const Op& b) {
     return a.name == b.name && a.reads == b.reads && a.writes == b.writes && a.births == b.births &&
-           a.deaths == b.deaths;
+           a.deaths == b.deaths && a.renews == b.renews;
   };
   return one.storages.size() == other.storages.size() && std::ranges::equal(one.ops, other.ops, same);
 }

@@ -1,5 +1,7 @@
 #include "tensorpager/trace/record.h"
 
+#include <algorithm>
+
 #include "tensorpager/base/errors.h"
 
 namespace tensorpager::trace {
@@ -41,6 +43,8 @@ std::string Checker::add(const Op& op) {
     reborn_[index(id)] = true;
     state = State::kAlive;
   }
+  for (const StorageId id : op.renews)
+    if (std::ranges::find(op.writes, id) == op.writes.end()) return about("renews", id, "is not among its writes");
   wrong = add_list(op.deaths, "deaths", ++mark_);
   for (const StorageId id : op.deaths) {
     if (!wrong.empty()) break;
@@ -67,7 +71,7 @@ void check(const Trace& trace) {
   Checker checker(trace.storages);
   for (std::size_t i = 0; i < trace.ops.size(); ++i) {
     const Op& op = trace.ops[i];
-    for (const auto* list : {&op.reads, &op.writes, &op.births, &op.deaths}) {
+    for (const auto* list : {&op.reads, &op.writes, &op.births, &op.deaths, &op.renews}) {
       for (const StorageId id : *list) {
         if (index(id) >= trace.storages.size())
           throw base::InvalidArgument("trace: op " + std::to_string(i) + ": storage " + std::to_string(index(id)) +

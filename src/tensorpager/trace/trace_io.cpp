@@ -124,6 +124,7 @@ class TraceReader {
     op.writes = ids("writes");
     op.births = ids("births");
     op.deaths = ids("deaths");
+    op.renews = ids("renews");
     op.temporary = base::Bytes(records_.number_or("temporary", kMaxBytes, 0));
     op.time = std::chrono::nanoseconds(records_.number_or("ns", kMaxNanoseconds, 0));
     op.flops = records_.number_or("flops", kMaxFlops, 0);
@@ -189,6 +190,7 @@ std::string write_trace(const Trace& trace) {
     write_ids(text, " writes", op.writes);
     write_ids(text, " births", op.births);
     write_ids(text, " deaths", op.deaths);
+    write_ids(text, " renews", op.renews);
     write_number(text, " temporary=", op.temporary.count());
     write_number(text, " ns=", static_cast<std::uint64_t>(op.time.count()));
     write_number(text, " flops=", op.flops);

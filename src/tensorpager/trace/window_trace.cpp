@@ -145,8 +145,11 @@ class Writer {
       keys_[renewed_[i]] = overlap->second.taken_over;
     }
     std::ranges::sort(op.deaths);
-    for (const auto& [stand_in, old] : taken_over)
-      if (std::ranges::find(op.writes, old) == op.writes.end()) op.writes.push_back(old);
+    for (const auto& [stand_in, old] : taken_over) {
+      if (std::ranges::find(op.writes, old) != op.writes.end()) continue;
+      op.writes.push_back(old);
+      if (std::ranges::find(op.reads, old) == op.reads.end()) op.renews.push_back(old);
+    }
     return op;
   }
 
