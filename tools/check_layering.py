@@ -23,14 +23,15 @@ MAY_INCLUDE = {
     "pager": {"base", "arena", "device", "transfer"},
     "follow": {"base", "trace", "machine", "plan", "arena", "device", "transfer", "pager"},
     "fake_cuda": {"base"},
-    "emulation": {"base", "fake_cuda"},
+    "work": {"base"},
+    "emulation": {"base", "fake_cuda", "work"},
     "dry": {"base", "fake_cuda"},
 }
 MAY_INCLUDE["sim"] = {"base", "trace", "machine", "plan", "arena", "device", "transfer", "pager", "follow"}
 MAY_INCLUDE["guide"] = MAY_INCLUDE["sim"] | {"planning"}
 MAY_INCLUDE["fit"] = MAY_INCLUDE["sim"] | {"planning", "sim"}
 MAY_INCLUDE["report"] = {"base", "trace", "machine", "plan"}
-MAY_INCLUDE["memory"] = MAY_INCLUDE["intercept"] = {
+MAY_INCLUDE["memory"] = {
     "base",
     "trace",
     "arena",
@@ -38,6 +39,7 @@ MAY_INCLUDE["memory"] = MAY_INCLUDE["intercept"] = {
     "transfer",
     "pager",
 }
+MAY_INCLUDE["intercept"] = MAY_INCLUDE["memory"] | {"work"}
 MAY_INCLUDE["replay"] = MAY_INCLUDE["intercept"] | {"intercept"}
 MAY_INCLUDE["cuda"] = MAY_INCLUDE["replay"] | {"memory"}
 MAY_INCLUDE["session"] = set(MAY_INCLUDE)
@@ -59,6 +61,7 @@ MAY_USE = {
     "transfer": {"CUDA", "zstd/lz4", "liburing"},
     "report": {"JSON"},
     "memory": {"torch", "CUDA"},
+    "work": {"torch"},
     "intercept": {"torch", "CUDA"},
     "fake_cuda": {"CUDA"},
     "emulation": {"torch", "CUDA"},

@@ -101,8 +101,7 @@ TEST(TraceIo, NamesFileLineAndField) {
   EXPECT_EQ(error_of(edited("bfloat16", "int4")), at + "5: precision: is none of float32, bfloat16, float16, float64");
   EXPECT_EQ(error_of(edited("random", "rnd")), at + "6: 'rnd': is unknown here, or given twice");
   EXPECT_EQ(error_of(edited("reads=1", "reads=0,0")), at + "6: reads: storage 0 is there twice");
-  EXPECT_EQ(error_of(edited("births=1", "births=1 renews=0")),
-            at + "5: renews: storage 0 is not among its writes");
+  EXPECT_EQ(error_of(edited("births=1", "births=1 renews=0")), at + "5: renews: storage 0 is not among its writes");
   EXPECT_EQ(error_of(edited(" deaths=1 renews=0", " renews=0")),
             at + "7: end: storage 1 is alive at the window's end but not at its entry");
   EXPECT_EQ(error_of(edited("end\n", "storage 2 bytes=4\nend\n")),

@@ -181,6 +181,12 @@ constexpr Option kOptions[] = {
      .takers = kRun,
      .help = "When the emulated card's kernels run: `now` (at once, the default), `threads` (a thread for each stream, "
              "with delays), or a number, the seed of an order that starves streams"},
+    {.name = "--emulate-clock",
+     .variable = "TENSORPAGER_EMULATE_CLOCK",
+     .value = "CLOCK",
+     .takers = kRun,
+     .help = "What CUDA events of the emulated card measure: `cpu` (the time of the CPU's kernels that stand in, the "
+             "default), or `card` (kernels and copies take what the machine file says; the host takes none)"},
     {.name = "--stats",
      .variable = "TENSORPAGER_STATS",
      .value = "FILE",

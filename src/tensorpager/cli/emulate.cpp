@@ -4,11 +4,13 @@
 #include <cctype>
 #include <cstdlib>
 #include <filesystem>
+#include <sstream>
 
 #include "tensorpager/base/bytes.h"
 #include "tensorpager/base/errors.h"
 #include "tensorpager/cli/python_package.h"
 #include "tensorpager/machine/machine_io.h"
+#include "tensorpager/trace/trace_io.h"
 
 namespace tensorpager::cli {
 namespace {
@@ -29,6 +31,16 @@ Cards parse(const std::string& card) {
   if (number == 0 || number > kMostDevices)
     throw base::InvalidArgument("'" + card + "': 1 to " + std::to_string(kMostDevices) + " cards can be emulated");
   return {.number = number, .machine = card.substr(2)};
+}
+
+/// See fake_cuda::parse_speeds. A link's rate is that of its largest transfers.
+std::string speeds_of(const machine::Machine& machine) {
+  std::ostringstream text;
+  text << "launch_ns=" << machine.launch.count() << " byte_rate=" << machine.byte_rate;
+  for (const auto& [precision, rate] : machine.flop_rate) text << ' ' << trace::name_of(precision) << '=' << rate;
+  text << " out_ns=" << machine.out.latency.count() << " out_rate=" << machine.out.steps.back().bytes_per_second
+       << " in_ns=" << machine.in.latency.count() << " in_rate=" << machine.in.steps.back().bytes_per_second;
+  return text.str();
 }
 
 }  // namespace
@@ -58,6 +70,7 @@ void export_emulation(const std::string& card, CardMemory memory) {
         "this build has no emulated card: it is built with a torch that has CUDA, as PyPI's wheels for Linux have, "
         "which need no GPU; pip "
         "install torch, and build again");
+  if (machine.byte_rate > 0) setenv("TENSORPAGER_EMULATE_SPEEDS", speeds_of(machine).c_str(), 1);
   add_preload(runtime);
   add_preload(libraries / "fake_cuda" / "libcuda.so.1");
   setenv(

@@ -24,6 +24,9 @@ Place place_of(const c10::OperatorHandle& op, const OpTraits& traits, c10::Array
 /// One argument for the CPU's kernel: tensors over device bytes, a generator that is seeded by the device's.
 c10::IValue late_argument(const OpTraits& traits, const c10::IValue& value, std::size_t i, Operands& with);
 
+/// The arithmetic of a call, where the op's is known.
+fake_cuda::Work work_of(const OpTraits& traits, const std::vector<c10::IValue>& arguments);
+
 /// Calls the CPU's kernel, in a late kernel. Its results take the place of the arguments.
 void call_kernel(const c10::OperatorHandle& op, torch::jit::Stack& stack);
 

@@ -67,7 +67,7 @@ std::optional<at::Tensor> Operands::alias(const std::optional<at::Tensor>& tenso
   return alias(*tensor, written);
 }
 
-void launch(const char* name, Operands& with, std::function<void()> kernel) {
+void launch(const char* name, Operands& with, std::function<void()> kernel, const fake_cuda::Work& work) {
   auto late = [kernel = std::move(kernel), threads = at::get_num_threads()] {
     const BackendOnly plain;
     const ThreadsOf same(threads);
@@ -77,7 +77,7 @@ void launch(const char* name, Operands& with, std::function<void()> kernel) {
       throw std::runtime_error(error.what_without_backtrace());
     }
   };
-  fake_cuda::launch(at::cuda::getCurrentCUDAStream().stream(), name, with.take_ranges(), std::move(late));
+  fake_cuda::launch(at::cuda::getCurrentCUDAStream().stream(), name, with.take_ranges(), std::move(late), work);
 }
 
 void wait_for_current_stream() { C10_CUDA_CHECK(cudaStreamSynchronize(at::cuda::getCurrentCUDAStream().stream())); }

@@ -40,8 +40,8 @@ class Operands {
 };
 
 /// Queues a kernel on the current stream. Inside it ops are plain CPU ops: no autograd, no autocast, not seen by mode
-/// keys. `name` must live for ever.
-void launch(const char* name, Operands& with, std::function<void()> kernel);
+/// keys. `name` must live for ever. `work`: its arithmetic, for the card's clock; its bytes are those of the operands.
+void launch(const char* name, Operands& with, std::function<void()> kernel, const fake_cuda::Work& work = {});
 /// Waits for the current stream; throws the device's error.
 void wait_for_current_stream();
 

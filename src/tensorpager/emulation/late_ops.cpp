@@ -90,13 +90,16 @@ void queue(const c10::OperatorHandle& op, const OpTraits& traits, const Shapes* 
     else
       results[i] = arguments[static_cast<std::size_t>(traits.result_is[i])];
   }
-  launch(traits.name.c_str(), with, [op, late, into, &traits] {
-    cast_statistics(traits.name, *late);
-    call_kernel(op, *late);
-    for (std::size_t i = 0; i < into.size(); ++i) {
-      if (traits.result_is[i] == OpTraits::kNone) put(into[i], (*late)[i]);
-    }
-  });
+  launch(
+      traits.name.c_str(), with,
+      [op, late, into, &traits] {
+        cast_statistics(traits.name, *late);
+        call_kernel(op, *late);
+        for (std::size_t i = 0; i < into.size(); ++i) {
+          if (traits.result_is[i] == OpTraits::kNone) put(into[i], (*late)[i]);
+        }
+      },
+      work_of(traits, arguments));
   for (c10::IValue& result : results) stack->push_back(std::move(result));
 }
 

@@ -76,13 +76,16 @@ void run_and_wait(const c10::OperatorHandle& op, const OpTraits& traits, const s
   for (std::size_t i = 0; i < arguments.size(); ++i)
     late->push_back(traits.is_out[i] ? map_tensors(arguments[i], grows) : late_argument(traits, arguments[i], i, with));
   const auto error = std::make_shared<std::exception_ptr>();
-  launch(traits.name.c_str(), with, [op, late, error] {
-    try {
-      call_kernel(op, *late);
-    } catch (...) {
-      *error = std::current_exception();  // thrown to the caller below
-    }
-  });
+  launch(
+      traits.name.c_str(), with,
+      [op, late, error] {
+        try {
+          call_kernel(op, *late);
+        } catch (...) {
+          *error = std::current_exception();  // thrown to the caller below
+        }
+      },
+      work_of(traits, arguments));
   wait_for_current_stream();
   if (*error) std::rethrow_exception(*error);
   waited().add(traits.name, reason);

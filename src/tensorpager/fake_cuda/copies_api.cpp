@@ -21,6 +21,11 @@ bool is_valid(World& world, const void* address, std::size_t bytes) {
   return device < 0 || world.memory(device).bytes_at(address) >= bytes;
 }
 
+Work work_of(Place from, Place to, std::size_t bytes) {
+  if (from == Place::kDevice && to == Place::kDevice) return {.bytes = 2 * bytes};
+  return {.kind = from == Place::kDevice ? Work::Kind::kPageOut : Work::Kind::kPageIn, .bytes = bytes};
+}
+
 cudaError_t copy(World& world, void* to, const void* from, std::size_t bytes, cudaStream_t stream) {
   if (bytes == 0 || skips_kernels()) return cudaSuccess;
   if (!is_valid(world, to, bytes) || !is_valid(world, from, bytes)) return cudaErrorInvalidValue;
@@ -29,13 +34,15 @@ cudaError_t copy(World& world, void* to, const void* from, std::size_t bytes, cu
   if (place_of(world, from) == Place::kPageable && place_of(world, to) != Place::kPageable) {
     std::shared_ptr<char[]> staged(new char[bytes]);
     std::memcpy(staged.get(), from, bytes);
-    world.queues().enqueue(queue, "a copy from pageable memory", {{to, bytes, true}},
-                           [=] { std::memcpy(target, staged.get(), bytes); });
+    world.queues().enqueue(
+        queue, "a copy from pageable memory", {{to, bytes, true}}, [=] { std::memcpy(target, staged.get(), bytes); },
+        work_of(Place::kPageable, place_of(world, to), bytes));
     return cudaSuccess;
   }
   const void* const source = world.view(from);
-  world.queues().enqueue(queue, "a copy", {{from, bytes, false}, {to, bytes, true}},
-                         [=] { std::memmove(target, source, bytes); });
+  world.queues().enqueue(
+      queue, "a copy", {{from, bytes, false}, {to, bytes, true}}, [=] { std::memmove(target, source, bytes); },
+      work_of(place_of(world, from), place_of(world, to), bytes));
   return place_of(world, to) == Place::kPageable ? wait_for_queue(world, queue) : cudaSuccess;
 }
 
@@ -44,7 +51,7 @@ cudaError_t fill(World& world, void* at, int value, std::size_t bytes, cudaStrea
   if (!is_valid(world, at, bytes)) return cudaErrorInvalidValue;
   void* const target = world.view(at);
   world.queues().enqueue(world.queue_of(stream), "a memset", {{at, bytes, true}},
-                         [=] { std::memset(target, value, bytes); });
+                         [=] { std::memset(target, value, bytes); }, {.bytes = bytes});
   return cudaSuccess;
 }
 

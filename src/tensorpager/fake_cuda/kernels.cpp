@@ -11,13 +11,14 @@ namespace tensorpager::fake_cuda {
 void* kernel_view(const void* address) { return World::get().view(address); }
 
 // NOLINTNEXTLINE(performance-unnecessary-value-param): callers give their ranges away, and a queue may keep them.
-void launch(void* stream, const char* name, std::vector<Range> touched, std::function<void()> kernel) {
+void launch(void* stream, const char* name, std::vector<Range> touched, std::function<void()> kernel, Work work) {
   if (skips_kernels()) return;
   if (World::is_forked_child())
     throw std::logic_error(std::string(name) +
                            ": CUDA was used before this process was forked, and cannot be used in it; try spawn");
   World& world = World::get();
-  world.queues().enqueue(world.queue_of(stream), name, touched, std::move(kernel));
+  for (const Range& range : touched) work.bytes += range.bytes;
+  world.queues().enqueue(world.queue_of(stream), name, touched, std::move(kernel), work);
 }
 
 }  // namespace tensorpager::fake_cuda

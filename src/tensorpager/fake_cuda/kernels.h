@@ -6,6 +6,8 @@
 #include <functional>
 #include <vector>
 
+#include "tensorpager/fake_cuda/speeds.h"
+
 namespace tensorpager::fake_cuda {
 
 /// Device or pinned bytes that a kernel touches.
@@ -22,9 +24,9 @@ void* kernel_view(const void* address);
 /// Queues `kernel` behind all that is on a stream (a cudaStream_t; null is the current device's default stream). It
 /// runs late, on a thread of the schedule in use and with no lock held; `name` must live for ever. An exception from
 /// it becomes the device's sticky error, which the next synchronising call returns. Dropped while this thread skips
-/// kernels (see `tensorpager_fake_cuda_skip`). Throws std::logic_error inside a kernel, and in a child that was forked
-/// after CUDA was used.
-void launch(void* stream, const char* name, std::vector<Range> touched, std::function<void()> kernel);
+/// kernels (see `tensorpager_fake_cuda_skip`). `work`: for the card's clock; its bytes are those that are touched.
+/// Throws std::logic_error inside a kernel, and in a child that was forked after CUDA was used.
+void launch(void* stream, const char* name, std::vector<Range> touched, std::function<void()> kernel, Work work = {});
 
 }  // namespace tensorpager::fake_cuda
 

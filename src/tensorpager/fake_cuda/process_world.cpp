@@ -50,6 +50,10 @@ WorldOptions read_options() {
   options.card = parse_card(read("TENSORPAGER_CARD"));
   if (const std::string seed = read("TENSORPAGER_EMULATE_SEED"); !seed.empty()) options.schedule = seed;
   options.races = read("TENSORPAGER_EMULATE_RACES") != "0";
+  if (const std::string clock = read("TENSORPAGER_EMULATE_CLOCK"); clock == "card")
+    options.speeds = parse_speeds(read("TENSORPAGER_EMULATE_SPEEDS"));
+  else if (!clock.empty() && clock != "cpu")
+    throw base::InvalidArgument("TENSORPAGER_EMULATE_CLOCK=" + clock + " is wrong; try cpu or card");
   const std::string delay = read("TENSORPAGER_EMULATE_DELAY_US");
   const auto [end, error] = std::from_chars(delay.data(), delay.data() + delay.size(), options.delay_us);
   if (!delay.empty() && (error != std::errc() || end != delay.data() + delay.size() || options.delay_us < 0))

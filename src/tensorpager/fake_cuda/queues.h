@@ -4,9 +4,11 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "tensorpager/fake_cuda/card_clock.h"
 #include "tensorpager/fake_cuda/race_checker.h"
 #include "tensorpager/fake_cuda/schedule.h"
 #include "tensorpager/fake_cuda/task_queues.h"
@@ -23,11 +25,14 @@ class Queues {
     std::size_t largest_queue = 0;  // tasks
   };
 
-  /// `races`: null if races are not checked. `schedule` as for make_schedule.
-  Queues(int queues, int queues_per_device, std::string_view schedule, long delay_us, RaceChecker* races);
+  /// `races`: null if races are not checked. `schedule` as for make_schedule. `speeds`: of the card; nullopt if times
+  /// are those of the stand-ins on the CPU.
+  Queues(int queues, int queues_per_device, std::string_view schedule, long delay_us, RaceChecker* races,
+         const std::optional<Speeds>& speeds = std::nullopt);
 
   /// `name` lives for ever.
-  void enqueue(int queue, const char* name, const std::vector<Range>& touched, std::function<void()> kernel);
+  void enqueue(int queue, const char* name, const std::vector<Range>& touched, std::function<void()> kernel,
+               const Work& work = {});
   /// Returns a ticket for all that is queued so far.
   Ticket record(int queue);
   /// The queue waits until the ticket's place was reached.
@@ -42,6 +47,8 @@ class Queues {
   void wait_for_all();
   /// Seconds at which a ticket's place was reached, or it was recorded, whichever is later.
   double reached_at(const Ticket& ticket);
+  /// Seconds until all that was queued is done on the card; 0 without `speeds`.
+  double card_seconds();
 
   /// The first failure of a device's kernels; empty if there was none.
   std::string failure(int device);
@@ -59,6 +66,7 @@ class Queues {
   RaceChecker* races_;
   std::vector<Clock> clocks_;  // by queue: what happens before the next task; guarded by the tasks' lock
   Clock host_clock_;           // what the host has waited for
+  std::optional<CardClock> card_clock_;
   Counts counts_;
 };
 

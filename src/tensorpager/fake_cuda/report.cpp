@@ -58,6 +58,7 @@ std::string World::report() {
   object.add("launches_refused", launches_refused_.load());
   object.add("largest_queue", static_cast<std::uint64_t>(counts.largest_queue));
   object.add("used_bytes", used);
+  object.add("card_microseconds", static_cast<std::uint64_t>(queues_->card_seconds() * 1e6));
   return object.finish();
 }
 

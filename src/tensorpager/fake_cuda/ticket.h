@@ -20,7 +20,7 @@ struct Ticket {
   int queue = -1;  // -1: never recorded, and so always done
   std::uint64_t position = 0;
   Clock clock = {};
-  double recorded_at = 0;  // seconds
+  double recorded_at = 0;  // seconds; on the card's clock when the place is reached
 };
 
 }  // namespace tensorpager::fake_cuda

@@ -12,7 +12,8 @@ World::World(const WorldOptions& options) : card_(options.card) {
     const DeviceMemory& memory = *memories_.back();
     if (races_) races_->add_memory(memory.base(), memory.span(), "device " + std::to_string(device));
   }
-  queues_ = std::make_unique<Queues>(queues, kQueuesPerDevice, options.schedule, options.delay_us, races_.get());
+  queues_ = std::make_unique<Queues>(queues, kQueuesPerDevice, options.schedule, options.delay_us, races_.get(),
+                                     options.speeds);
 }
 
 int World::device_of(const void* address) const {

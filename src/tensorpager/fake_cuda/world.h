@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,9 +21,10 @@ namespace tensorpager::fake_cuda {
 
 struct WorldOptions {
   Card card = {};
-  std::string schedule = "now";  // as for make_schedule
-  long delay_us = 100;           // under the schedule `threads`
-  bool races = true;             // whether they are looked for
+  std::string schedule = "now";       // as for make_schedule
+  long delay_us = 100;                // under the schedule `threads`
+  bool races = true;                  // whether they are looked for
+  std::optional<Speeds> speeds = {};  // times are the card's
 };
 
 /// From TENSORPAGER_CARD and TENSORPAGER_EMULATE_*. Throws InvalidArgument.

@@ -96,7 +96,7 @@ std::unique_ptr<const OpInfo> make_info(const c10::OperatorHandle& op) {
   info.random = is_random(op);
   info.list = works_on_lists(schema.name());
   info.reads_what_it_writes = !overwrites(schema);
-  info.arithmetic = arithmetic_of(schema.name());
+  info.arithmetic = work::arithmetic_of(schema.name());
   info.collective = is_collective(schema);
   info.list_op = is_list_op(schema);
   // A collective has kernels in Python for fake tensors, and keeps what it allocates in C++.

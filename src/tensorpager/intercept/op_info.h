@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "tensorpager/intercept/op_work.h"
 #include "tensorpager/pager/block.h"
 #include "tensorpager/pager/pin_set.h"
+#include "tensorpager/work/op_work.h"
 
 namespace tensorpager::intercept {
 
@@ -31,7 +31,7 @@ struct OpInfo {
   bool random = false;               // draws from a generator
   bool list = false;                 // works on lists of tensors: foreach, fused
   bool reads_what_it_writes = true;  // false: what it writes is overwritten: copy_, fill_, out=
-  Arithmetic arithmetic = Arithmetic::kNone;
+  work::Arithmetic arithmetic = work::Arithmetic::kNone;
   bool list_op = false;                                        // may be run in parts (R6)
   bool collective = false;                                     // continues after the op returned (R4)
   pager::Temporaries temporaries = pager::Temporaries::kKeep;  // kLetGo: Python implements it

@@ -35,9 +35,10 @@ struct Op {
   std::vector<StorageId> writes = {};  // written, and alive before the op
   std::vector<StorageId> births = {};  // made and written by this op
   std::vector<StorageId> deaths = {};  // freed after this op and before the next
-  std::vector<StorageId> renews = {};  // of writes: those that a storage which dies here continues; the op is not given them
-  base::Bytes temporary = {};          // peak of what its kernel allocates and frees again
-  std::chrono::nanoseconds time{0};    // as measured; 0 if it was not
+  std::vector<StorageId> renews =
+      {};                      // of writes: those that a storage which dies here continues; the op is not given them
+  base::Bytes temporary = {};  // peak of what its kernel allocates and frees again
+  std::chrono::nanoseconds time{0};  // as measured; 0 if it was not
   std::uint64_t flops = 0;
   base::Bytes moved = {};  // bytes that its kernel reads and writes
   Precision precision = Precision::kFloat32;

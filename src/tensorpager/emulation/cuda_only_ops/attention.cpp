@@ -10,6 +10,7 @@
 #include "tensorpager/emulation/cuda_only_ops/ops.h"
 #include "tensorpager/emulation/cuda_only_ops/parts.h"
 #include "tensorpager/emulation/late_kernels.h"
+#include "tensorpager/work/op_work.h"
 
 namespace tensorpager::emulation {
 namespace {
@@ -48,6 +49,12 @@ struct Inputs {
   OptionalTensor bias;
 };
 
+/// The work of `number` products of queries with keys or values, in all heads: multiplications and additions.
+fake_cuda::Work products(const Inputs& inputs, std::uint64_t number) {
+  const auto pairs = static_cast<std::uint64_t>(inputs.query.numel() * inputs.key.size(2));
+  return {.flops = 2 * number * pairs, .precision = work::precision_of(inputs.query)};
+}
+
 /// A forward pass into `output` and `logsumexp` ([batch, heads, at least as many as queries], or with no elements, or
 /// with a last dimension of 1 behind the queries). `state`, if it is on the device, gets the seed.
 void launch_forward(const char* name, const Inputs& inputs, const AttentionRules& rules, std::uint64_t seed,
@@ -57,18 +64,21 @@ void launch_forward(const char* name, const Inputs& inputs, const AttentionRules
   const OptionalTensor bias = with.read(inputs.bias);
   const Tensor out = with.write(output), lse = with.write(logsumexp);
   const Tensor seed_out = rules.dropout > 0 && state.defined() && state.is_cuda() ? with.write(state) : Tensor();
-  launch(name, with, [=] {
-    if (seed_out.defined()) put_seed(seed_out, seed);
-    const AttentionResult result = attend(q, k, v, bias, rules, seed);
-    out.copy_(result.output);
-    if (!lse.defined() || lse.numel() == 0) return;
-    if (lse.dim() == 4) {
-      lse.squeeze(3).copy_(result.logsumexp);
-    } else {
-      lse.fill_(std::numeric_limits<float>::infinity());  // the padding
-      lse.narrow(2, 0, q.size(2)).copy_(result.logsumexp);
-    }
-  });
+  launch(
+      name, with,
+      [=] {
+        if (seed_out.defined()) put_seed(seed_out, seed);
+        const AttentionResult result = attend(q, k, v, bias, rules, seed);
+        out.copy_(result.output);
+        if (!lse.defined() || lse.numel() == 0) return;
+        if (lse.dim() == 4) {
+          lse.squeeze(3).copy_(result.logsumexp);
+        } else {
+          lse.fill_(std::numeric_limits<float>::infinity());  // the padding
+          lse.narrow(2, 0, q.size(2)).copy_(result.logsumexp);
+        }
+      },
+      products(inputs, 2));
 }
 
 struct Saved {
@@ -87,15 +97,19 @@ void launch_backward(const char* name, const Tensor& grad_output, const Inputs& 
   const Tensor gq = with.write(gradients.query), gk = with.write(gradients.key), gv = with.write(gradients.value);
   const OptionalTensor gb = with.write(gradients.bias);
   for (const Tensor& memory : scratch) with.write(memory);
-  launch(name, with, [=] {
-    const std::uint64_t seed = state.defined() ? seed_in(state) : 0;
-    const Tensor rows = lse.dim() == 4 ? lse.squeeze(3) : lse.narrow(2, 0, q.size(2));
-    const AttentionGradients result = attend_backward(gradient, q, k, v, bias, {out, rows}, rules, seed, is_given(gb));
-    gq.copy_(result.query);
-    gk.copy_(result.key);
-    gv.copy_(result.value);
-    if (is_given(gb)) gb->copy_(result.bias);
-  });
+  launch(
+      name, with,
+      [=] {
+        const std::uint64_t seed = state.defined() ? seed_in(state) : 0;
+        const Tensor rows = lse.dim() == 4 ? lse.squeeze(3) : lse.narrow(2, 0, q.size(2));
+        const AttentionGradients result =
+            attend_backward(gradient, q, k, v, bias, {out, rows}, rules, seed, is_given(gb));
+        gq.copy_(result.query);
+        gk.copy_(result.key);
+        gv.copy_(result.value);
+        if (is_given(gb)) gb->copy_(result.bias);
+      },
+      products(inputs, 5));
 }
 
 AttentionRules rules_of(double dropout, bool is_causal, std::optional<double> scale) {

@@ -6,6 +6,8 @@
 #include "tensorpager/emulation/cuda_only_ops/ops.h"
 #include "tensorpager/emulation/cuda_only_ops/parts.h"
 #include "tensorpager/emulation/late_kernels.h"
+#include "tensorpager/work/convolution_work.h"
+#include "tensorpager/work/op_work.h"
 
 namespace tensorpager::emulation {
 namespace {
@@ -51,12 +53,15 @@ void launch_convolution(const char* name, const Tensor& input, const Tensor& wei
   const OptionalTensor b = with.read(bias), added = with.read(finish.added);
   const double alpha = finish.alpha;
   const bool relu = finish.relu;
-  launch(name, with, [=] {
-    Tensor result = at::convolution(x, w, b, geometry.stride, geometry.padding, geometry.dilation, geometry.transposed,
-                                    geometry.output_padding, geometry.groups);
-    if (is_given(added)) result = result + *added * alpha;
-    y.copy_(relu ? result.relu() : result);
-  });
+  launch(name, with,
+         [=] {
+           Tensor result = at::convolution(x, w, b, geometry.stride, geometry.padding, geometry.dilation,
+                                           geometry.transposed, geometry.output_padding, geometry.groups);
+           if (is_given(added)) result = result + *added * alpha;
+           y.copy_(relu ? result.relu() : result);
+         },
+         {.flops = work::filters_at(geometry.transposed ? input : output, weight),
+          .precision = work::precision_of(weight)});
 }
 
 Tensor convolve(const char* name, const Tensor& input, const Tensor& weight, const OptionalTensor& bias,

@@ -4,6 +4,7 @@
 #include "tensorpager/emulation/cuda_only_ops/ops.h"
 #include "tensorpager/emulation/cuda_only_ops/parts.h"
 #include "tensorpager/emulation/late_kernels.h"
+#include "tensorpager/work/op_work.h"
 
 namespace tensorpager::emulation {
 namespace {
@@ -17,25 +18,36 @@ std::vector<std::int64_t> product_sizes(const Tensor& a, const Tensor& b) {
   return sizes;
 }
 
+/// Each element of the result is a product of a row of `a`.
+fake_cuda::Work work_of(const Tensor& a, const Tensor& output) {
+  return {.flops = 2 * static_cast<std::uint64_t>(output.numel() * a.size(-1)), .precision = work::precision_of(a)};
+}
+
 void launch_product(const char* name, const Tensor& a, const Tensor& b, const Tensor& output) {
   Operands with;
   const Tensor left = with.read(a), right = with.read(b), out = with.write(output);
-  launch(name, with, [=] {
-    const at::ScalarType type = compute_type(out.scalar_type());
-    out.copy_(at::matmul(left.to(type), right.to(type)));
-  });
+  launch(
+      name, with,
+      [=] {
+        const at::ScalarType type = compute_type(out.scalar_type());
+        out.copy_(at::matmul(left.to(type), right.to(type)));
+      },
+      work_of(a, output));
 }
 
 void launch_sum(const char* name, const Tensor& added, const Tensor& a, const Tensor& b, const at::Scalar& beta,
                 const at::Scalar& alpha, const Tensor& output) {
   Operands with;
   const Tensor term = with.read(added), left = with.read(a), right = with.read(b), out = with.write(output);
-  launch(name, with, [=] {
-    const at::ScalarType type = compute_type(out.scalar_type());
-    const Tensor product = at::matmul(left.to(type), right.to(type)).mul_(alpha);
-    // As in BLAS, a term with a factor of 0 is not read, so that NaN in it does not count.
-    out.copy_(beta.toDouble() == 0 ? product : product + term.to(type) * beta);
-  });
+  launch(
+      name, with,
+      [=] {
+        const at::ScalarType type = compute_type(out.scalar_type());
+        const Tensor product = at::matmul(left.to(type), right.to(type)).mul_(alpha);
+        // As in BLAS, a term with a factor of 0 is not read, so that NaN in it does not count.
+        out.copy_(beta.toDouble() == 0 ? product : product + term.to(type) * beta);
+      },
+      work_of(a, output));
 }
 
 template <const char* kName>

@@ -1,14 +1,14 @@
-#include "tensorpager/intercept/op_work.h"
+#include "tensorpager/work/op_work.h"
 
 #include <algorithm>
 #include <iterator>
 
-#include "tensorpager/intercept/attention_work.h"
-#include "tensorpager/intercept/convolution_work.h"
-#include "tensorpager/intercept/matrix_work.h"
-#include "tensorpager/intercept/recurrent_work.h"
+#include "tensorpager/work/attention_work.h"
+#include "tensorpager/work/convolution_work.h"
+#include "tensorpager/work/matrix_work.h"
+#include "tensorpager/work/recurrent_work.h"
 
-namespace tensorpager::intercept {
+namespace tensorpager::work {
 namespace {
 
 struct Row {
@@ -138,4 +138,4 @@ base::Precision precision_of(const at::TensorBase& tensor) {
   }
 }
 
-}  // namespace tensorpager::intercept
+}  // namespace tensorpager::work

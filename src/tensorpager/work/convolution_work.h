@@ -8,9 +8,9 @@
 #include <algorithm>
 #include <optional>
 
-#include "tensorpager/intercept/op_call.h"
+#include "tensorpager/work/op_call.h"
 
-namespace tensorpager::intercept {
+namespace tensorpager::work {
 
 inline bool fit(const at::TensorBase* places, const at::TensorBase* weight) {
   return places != nullptr && weight != nullptr && weight->dim() >= 3 && places->dim() == weight->dim() &&
@@ -69,4 +69,4 @@ inline std::uint64_t convolution_backward_flops(const OpCall& call, std::optiona
   return one * (call.wants(mask, 0) ? 1 : 0) + one * (call.wants(mask, 1) ? 1 : 0);
 }
 
-}  // namespace tensorpager::intercept
+}  // namespace tensorpager::work
