@@ -75,10 +75,13 @@ void Pager::forget_peak() {
 
 TransferCosts Pager::transfer_costs() {
   const Lock lock(*this);
+  // The host runs ahead of a device, so its own time delays no op there.
+  const double counted = transfers_.order().is_on_device() ? 0 : 1;
   return {.rates = transfers_.queues() != nullptr ? transfers_.queues()->rates() : transfer::Queues::Rates(),
-          .page_out = {counts_.page_out_handling_seconds, counts_.page_outs + counts_.clean_drops + counts_.drops},
-          .page_in = {counts_.page_in_handling_seconds, counts_.page_ins + counts_.rebuilds},
-          .rest = paging_seconds() - counts_.seconds_of_transfers() - counts_.replay_seconds};
+          .page_out = {counted * counts_.page_out_handling_seconds,
+                       counts_.page_outs + counts_.clean_drops + counts_.drops},
+          .page_in = {counted * counts_.page_in_handling_seconds, counts_.page_ins + counts_.rebuilds},
+          .rest = counted * (paging_seconds() - counts_.seconds_of_transfers() - counts_.replay_seconds)};
 }
 
 std::vector<Curve::Point> Pager::curve() {
