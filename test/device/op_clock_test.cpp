@@ -48,6 +48,22 @@ TEST_F(OpClockTest, TellsHowLongTheDeviceTookOnceItHasPassedTheOp) {
   EXPECT_LT(sink_.times[2], std::chrono::milliseconds(20)) << "an op's time is not that of the one before";
 }
 
+TEST_F(OpClockTest, CountsNoWaitsWithinAnOp) {
+  const OpClock::Begun begun = clock_.begin();
+  clock_.begin_wait(begun.queue);
+  streams_.launch("another's work", {}, [] { std::this_thread::sleep_for(std::chrono::milliseconds(50)); });
+  clock_.end_wait(begun.queue);
+  streams_.launch("kernel", {}, [] { std::this_thread::sleep_for(std::chrono::milliseconds(5)); });
+  clock_.end(begun, sink_, 1);
+  clock_.begin_wait(begun.queue);  // of no op
+  clock_.end_wait(begun.queue);
+  streams_.finish();
+  run(2, {});
+  ASSERT_TRUE(sink_.times.contains(1));
+  EXPECT_GE(sink_.times[1], std::chrono::milliseconds(5));
+  EXPECT_LT(sink_.times[1], std::chrono::milliseconds(50));
+}
+
 TEST_F(OpClockTest, IsBehindByNoMoreThanTheDeviceIs) {
   for (base::EventSink::Ticket op = 1; op <= 100; ++op) {
     run(op, {});

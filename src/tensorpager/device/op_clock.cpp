@@ -1,8 +1,13 @@
 #include "tensorpager/device/op_clock.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "tensorpager/base/errors.h"
 
 namespace tensorpager::device {
+
+thread_local OpClock::Running OpClock::t_running;
 
 /// With the lock held.
 Event OpClock::take_event() {
@@ -18,6 +23,7 @@ OpClock::Begun OpClock::begin() noexcept {
     const std::lock_guard lock(mutex_);
     const Begun begun{take_event(), queue};
     streams_.record(*begun.event, queue);
+    t_running = {.clock = this, .queue = queue, .waits = {}};
     return begun;
   } catch (const base::IoError&) {
     return {};
@@ -26,11 +32,12 @@ OpClock::Begun OpClock::begin() noexcept {
 
 void OpClock::end(const Begun& begun, base::EventSink& sink, base::EventSink::Ticket op) noexcept {
   if (!begun.event) return;
+  t_running.clock = nullptr;
   try {
     const std::lock_guard lock(mutex_);
     const Event end = take_event();
     streams_.record(end, begun.queue);
-    pairs_.push_back({*begun.event, end, &sink, op});
+    pairs_.push_back({*begun.event, end, std::move(t_running.waits), &sink, op});
     tell_of_passed();
   } catch (const base::IoError&) {
     return;  // as in `begin`
@@ -39,11 +46,33 @@ void OpClock::end(const Begun& begun, base::EventSink& sink, base::EventSink::Ti
 
 void OpClock::tell_of_passed() {
   for (int i = 0; i < kAtOnce && !pairs_.empty() && streams_.is_done(pairs_.front().end); ++i) {
-    const Pair pair = pairs_.front();
+    const Pair pair = std::move(pairs_.front());
     pairs_.pop_front();
-    const std::chrono::duration<double> took(streams_.seconds_between(pair.begin, pair.end));
-    pair.sink->op_timed(pair.op, std::chrono::duration_cast<std::chrono::nanoseconds>(took));
+    pair.sink->op_timed(pair.op, std::chrono::duration_cast<std::chrono::nanoseconds>(time_of(pair)));
     free_events_.insert(free_events_.end(), {pair.begin, pair.end});
+    for (const Wait& wait : pair.waits)
+      for (const std::optional<Event>& event : {wait.begin, wait.end})
+        if (event) free_events_.push_back(*event);
+  }
+}
+
+std::chrono::duration<double> OpClock::time_of(const Pair& pair) {
+  double seconds = streams_.seconds_between(pair.begin, pair.end);
+  for (const Wait& wait : pair.waits)
+    if (wait.begin && wait.end) seconds -= streams_.seconds_between(*wait.begin, *wait.end);
+  return std::chrono::duration<double>(std::max(0.0, seconds));
+}
+
+void OpClock::note_wait(Queue queue, std::optional<Event> Wait::*side) noexcept {
+  if (t_running.clock != this || t_running.queue != queue) return;
+  try {
+    const std::lock_guard lock(mutex_);
+    const Event event = take_event();
+    streams_.record(event, queue);
+    if (side == &Wait::begin) t_running.waits.emplace_back();
+    t_running.waits.back().*side = event;
+  } catch (const base::IoError&) {
+    return;  // as in `begin`
   }
 }
 

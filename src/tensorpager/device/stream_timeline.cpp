@@ -50,13 +50,16 @@ const StreamTimeline::Mark& StreamTimeline::mark_covering(Queue queue, std::uint
 
 void StreamTimeline::order(Queue waiter, const Fence& fence) {
   Fence& seen = queues_[index_of(waiter)].seen;
+  const std::uint64_t before = waits_;
   for_each_queue(fence, [&](Queue queue, std::uint64_t number) {
     if (queue == waiter || seen.covers({queue, number})) return;
+    if (waits_ == before) clock_.begin_wait(waiter);
     const Mark& mark = mark_covering(queue, number);
     streams_.wait(waiter, mark.event);
     seen |= mark.seen;
     ++waits_;
   });
+  if (waits_ != before) clock_.end_wait(waiter);
 }
 
 void StreamTimeline::block_host(const Fence& fence) {
