@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "tensorpager/base/errors.h"
+
 namespace tensorpager::device {
 namespace {
 
@@ -21,9 +23,21 @@ Fence StreamTimeline::submitted_to(QueueSet queues) {
   Fence fence;
   for (std::size_t i = index_of(Queue::kCompute); i < kQueues; ++i) {
     const auto queue = static_cast<Queue>(i);
-    if ((queues & set_of(queue)) != 0) fence |= submitted(queue);
+    if ((queues & set_of(queue)) != 0) fence |= number(queue);
   }
   return fence;
+}
+
+/// Marked at once: an event that is recorded only when somebody waits comes behind all transfers after this one, too. If
+/// the runtime refuses, it is recorded then.
+Ticket StreamTimeline::submitted(Queue transfers) noexcept {
+  const Ticket ticket = number(transfers);
+  try {
+    mark(transfers);
+  } catch (const base::IoError&) {
+    return ticket;
+  }
+  return ticket;
 }
 
 Fence StreamTimeline::submitted() const {
@@ -33,9 +47,14 @@ Fence StreamTimeline::submitted() const {
 }
 
 const StreamTimeline::Mark& StreamTimeline::mark_covering(Queue queue, std::uint64_t number) {
+  const std::deque<Mark>& marks = queues_[index_of(queue)].marks;
+  const auto found = std::ranges::lower_bound(marks, number, {}, &Mark::number);
+  return found != marks.end() ? *found : mark(queue);
+}
+
+/// Behind all that the queue was given.
+const StreamTimeline::Mark& StreamTimeline::mark(Queue queue) {
   State& state = queues_[index_of(queue)];
-  const auto found = std::ranges::find_if(state.marks, [number](const Mark& mark) { return mark.number >= number; });
-  if (found != state.marks.end()) return *found;
   if (state.marks.size() == kMarks) {
     free_events_.push_back(state.marks.front().event);
     state.marks.pop_front();

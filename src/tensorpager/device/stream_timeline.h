@@ -27,8 +27,8 @@ class StreamTimeline final : public ComputeQueues {
   void finish() override { streams_.finish(); }
   OpClock& clock() override { return clock_; }
 
-  /// The ticket of what was just submitted to the queue.
-  Ticket submitted(Queue queue) { return {queue, ++queues_[index_of(queue)].submitted}; }
+  /// The ticket of the transfer that was just submitted to the queue.
+  Ticket submitted(Queue transfers) noexcept;
   /// All that was submitted to all queues.
   Fence submitted() const;
 
@@ -37,7 +37,7 @@ class StreamTimeline final : public ComputeQueues {
 
  private:
   /// Marks that a queue keeps: those before are covered by these.
-  static constexpr std::size_t kMarks = 16;
+  static constexpr std::size_t kMarks = 64;
 
   struct Mark {
     std::uint64_t number;
@@ -50,6 +50,8 @@ class StreamTimeline final : public ComputeQueues {
     Fence seen;              // what its next work comes behind
   };
 
+  Ticket number(Queue queue) { return {queue, ++queues_[index_of(queue)].submitted}; }
+  const Mark& mark(Queue queue);
   const Mark& mark_covering(Queue queue, std::uint64_t number);
 
   Streams& streams_;
