@@ -28,8 +28,8 @@ Fence StreamTimeline::submitted_to(QueueSet queues) {
   return fence;
 }
 
-/// Marked at once: an event that is recorded only when somebody waits comes behind all transfers after this one, too. If
-/// the runtime refuses, it is recorded then.
+/// Marked at once: an event that is recorded only when somebody waits comes behind all transfers after this one, too.
+/// If the runtime refuses, it is recorded then.
 Ticket StreamTimeline::submitted(Queue transfers) noexcept {
   const Ticket ticket = number(transfers);
   try {

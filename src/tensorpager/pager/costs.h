@@ -16,8 +16,8 @@ struct Account {
   double paging_seconds = 0;  // as Statistics has it
 };
 
-/// Costs of transfers: on their links, and in CPU time of ops. The latter is 0 on a device, whose ops do not wait for the
-/// host.
+/// Costs of transfers: on their links, and in CPU time of ops. The latter is 0 on a device, whose ops do not wait for
+/// the host.
 struct TransferCosts {
   struct Handling {
     double seconds = 0;
