@@ -1,0 +1,99 @@
+"""On a CUDA device ops run again, too, and plans that page, recompute or both take the time that they promise: on the emulated card, whose
+clock runs by the rates of its machine file.
+"""
+
+import json
+import sys
+
+import pytest
+from emulated import EMULATION, FAKE_CARD
+from launch import HERE
+from test_cuda_paging import MIB, PROGRAMS, check_paged, run, share_of
+
+sys.path.insert(0, str(PROGRAMS))
+from cases import PROGRAMS as NAMES
+
+pytestmark = pytest.mark.skipif(
+    not (FAKE_CARD.exists() and EMULATION.exists()), reason="built for a torch without CUDA: there is no emulated card"
+)
+STEPS = HERE / "timed_steps.py"
+CLOCK = ["--emulate-clock", "card"]
+# What of the need is enough on demand; drops as on the host, see test/programs/forks.py.
+LARGE_FLOORS = {"lstm": 0.9, "packed_lstm": 0.9, "hugging_face_gpt2": 0.7}
+DROPPING = {"CUBLAS_WORKSPACE_CONFIG": ":16:8", "TENSORPAGER_FUZZ_DROPS": "8", "TENSORPAGER_FUZZ_EVICTIONS": "1"}
+
+
+def promised(folder, width, share, *options, steps=16):
+    """The statistics of a run under a plan, the milliseconds of its last step, and those of a step without a budget."""
+    plain, need, _ = run(folder, STEPS, width, steps, options=CLOCK)
+    budget = share_of(need, share)
+    planned, stats, _ = run(folder, STEPS, width, steps, budget=budget, options=[*CLOCK, "--plan-sync", *options])
+    assert json.loads(planned)["loss"] == json.loads(plain)["loss"]
+    check_paged(stats, budget)
+    # The first window under a plan may begin with other blocks resident than it plans.
+    assert stats["windows_as_planned"] >= stats["followed_windows"] - stats["plans"] > 4
+    return stats, json.loads(planned)["milliseconds"][-1], json.loads(plain)["milliseconds"][-1]
+
+
+def test_without_a_budget_each_step_takes_the_same_time_on_the_cards_clock(tmp_path):
+    plain, stats, _ = run(tmp_path, STEPS, 128, 6, options=CLOCK)
+    times = json.loads(plain)["milliseconds"][1:]
+    assert max(times) - min(times) < 1e-3 * times[0]
+    assert stats["emulation"]["card_microseconds"] > 1e3 * sum(times)
+
+
+@pytest.mark.parametrize(("width", "share"), [(128, 0.75), (128, 0.5), (384, 0.6)])
+def test_a_step_takes_what_its_plan_promises(width, share, tmp_path):
+    stats, took, plain = promised(tmp_path, width, share)
+    assert stats["predicted_window_seconds"] * 1e3 == pytest.approx(took, rel=0.05)
+    assert took > plain
+
+
+def test_a_plan_that_recomputes_is_faster_and_takes_what_it_promises(tmp_path):
+    _, paged, _ = promised(tmp_path, 128, 0.75)
+    stats, took, _ = promised(tmp_path, 128, 0.75, "--recompute")
+    assert stats["drops"] == stats["rebuilds"] > 0 and stats["replay_differences"] == 0
+    assert stats["predicted_window_seconds"] * 1e3 == pytest.approx(took, rel=0.05)
+    assert took < 0.75 * paged
+
+
+@pytest.mark.parametrize("schedule", ["2", "threads"])
+def test_a_recomputing_plan_keeps_the_bits_in_every_order_of_kernels(schedule, tmp_path):
+    plain, need, _ = run(tmp_path, STEPS, 128, 34)
+    budget = share_of(need, 0.6)
+    options = [*CLOCK, "--plan-sync", "--recompute"]
+    paged, stats, _ = run(tmp_path, STEPS, 128, 34, budget=budget, schedule=schedule, options=options)
+    assert json.loads(paged)["loss"] == json.loads(plain)["loss"]
+    check_paged(stats, budget)
+    assert stats["drops"] == stats["rebuilds"] > 0
+
+
+def dropped(folder, *arguments, budget, seed):
+    """The output of a run that drops at random what can be rebuilt."""
+    options = ["--on-demand", "--fuzz", seed]
+    paged, stats, _ = run(
+        folder, *arguments, budget=budget, schedule=str(seed), options=options, variables=DROPPING, seconds=200
+    )
+    assert (stats["emulation"]["races"], stats["emulation"]["first_race"]) == (0, "")
+    assert stats["peak_bytes"] <= budget and stats["replay_differences"] == 0
+    assert stats["drops"] > 20 and stats["rebuilds"] > 0
+    return paged
+
+
+# With several streams a replay runs in another than its op did.
+@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 6))])
+def test_drops_at_random_change_nothing_with_two_streams(seed, tmp_path):
+    arguments = [HERE / "paging_programs.py", "two_streams", 0]
+    plain, _, _ = run(tmp_path, *arguments)
+    paged = dropped(tmp_path, *arguments, budget=64 * MIB, seed=seed)
+    assert json.loads(paged)["digest"] == json.loads(plain)["digest"]
+
+
+@pytest.mark.parametrize(
+    "program", [pytest.param(name, marks=[] if name == "gpt" else [pytest.mark.slow]) for name in NAMES]
+)
+def test_drops_at_random_change_nothing(program, tmp_path):
+    arguments = [PROGRAMS / f"{program}.py", "--device", "cuda", "--steps", 3]
+    plain, need, _ = run(tmp_path, *arguments)
+    budget = share_of(need, LARGE_FLOORS.get(program, 0.7))
+    assert dropped(tmp_path, *arguments, budget=budget, seed=2) == plain
