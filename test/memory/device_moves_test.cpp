@@ -88,6 +88,58 @@ TEST_P(DeviceMovesTest, KeepTheBytesWhereTheOldPlaceAndTheNewOverlap) {
   EXPECT_EQ(device_.races(), "\"races\": 0");
 }
 
+// A replay in stream 1, which the program has never ordered with stream 0.
+TEST_P(DeviceMovesTest, AReplayIsOrderedWithAllStreamsThatUseItsBlocks) {
+  device_.streams.compute_on(0);
+  Storage storage;
+  Block& block = make(128_KiB, storage);
+  const device::QueueSet first = pager_.queue_here();
+  std::byte* const copy = device_.streams.allocate(4_KiB);
+  device_.streams.launch("copy of a small argument", {{copy, 4096, true}}, [] {});
+  device_.streams.compute_on(1);
+  {
+    PinSet op(pager_, pager::Temporaries::kKeep);
+    op.see(block, Access::kRead);
+    op.admit();
+    Block* const blocks[] = {&block};
+    pager_.begin_out_of_order(blocks, first);
+    device_.streams.launch("replay", {{block.data, block.size.count(), false}, {copy, 4096, false}}, [] {});
+    pager_.end_out_of_order(blocks, first);
+  }
+  device_.streams.compute_on(0);
+  device_.streams.launch("reuse of the copy", {{copy, 4096, true}}, [] {});
+  {
+    PinSet op(pager_, pager::Temporaries::kKeep);
+    op.see(block, Access::kWrite);
+    op.admit();
+    fill(block, 1);
+  }
+  EXPECT_EQ(device_.races(), "\"races\": 0");
+  pager_.destroy(block);
+}
+
+TEST_P(DeviceMovesTest, OneThatUsesItsBlockInAThirdStreamComesBehindTheReplay) {
+  device_.streams.compute_on(0);
+  Storage storage;
+  Block& block = make(128_KiB, storage);
+  device_.streams.compute_on(2);
+  device_.streams.join_streams();
+  device_.streams.compute_on(1);
+  Block* const blocks[] = {&block};
+  pager_.begin_out_of_order(blocks, device::kNoQueue);
+  device_.streams.launch("replay", {{block.data, block.size.count(), false}}, [] {});
+  pager_.end_out_of_order(blocks, device::kNoQueue);
+  device_.streams.compute_on(2);
+  {
+    PinSet op(pager_, pager::Temporaries::kKeep);
+    op.see(block, Access::kWrite);
+    op.admit();
+    fill(block, 1);
+  }
+  EXPECT_EQ(device_.races(), "\"races\": 0");
+  pager_.destroy(block);
+}
+
 INSTANTIATE_TEST_SUITE_P(Schedules, DeviceMovesTest, testing::Values("now", "1", "2", "3"),
                          [](const auto& instance) { return std::string("Schedule") + instance.param; });
 

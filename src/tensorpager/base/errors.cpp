@@ -30,13 +30,14 @@ std::string io_text(const std::string& call, const std::string& place, Bytes byt
   return advice.empty() ? text : text + "; " + advice;
 }
 
-std::string over_budget_text(Bytes asked, Bytes pinned, Bytes budget, Bytes largest_place) {
+std::string over_budget_text(Bytes asked, Bytes pinned, Bytes budget, Bytes largest_place,
+                             const std::string& other_way) {
   const Bytes wanted = asked + pinned;
   if (wanted <= budget)
     return "out of memory under the budget: " + format_bytes(asked) + " asked for and " + format_bytes(pinned) +
            " pinned would fit the budget of " + format_bytes(budget) +
            ", but the largest place between what is pinned is " + format_bytes(largest_place) +
-           "; try a larger --budget or --binding stable";
+           "; try a larger --budget or " + other_way;
   const Bytes short_by = wanted > budget ? wanted - budget : 0_B;
   return "out of memory under the budget: " + format_bytes(asked) + " asked for and " + format_bytes(pinned) +
          " pinned are " + std::to_string(short_by.count()) + " bytes more than the budget of " + format_bytes(budget) +
@@ -49,8 +50,8 @@ IoError::IoError(const std::string& call, const std::string& place, Bytes bytes,
                  const std::string& advice)
     : std::runtime_error(io_text(call, place, bytes, error_number, advice)), error_number_(error_number) {}
 
-OverBudget::OverBudget(Bytes asked, Bytes pinned, Bytes budget, Bytes largest_place)
-    : std::runtime_error(over_budget_text(asked, pinned, budget, largest_place)),
+OverBudget::OverBudget(Bytes asked, Bytes pinned, Bytes budget, Bytes largest_place, const std::string& other_way)
+    : std::runtime_error(over_budget_text(asked, pinned, budget, largest_place, other_way)),
       asked_(asked),
       pinned_(pinned),
       budget_(budget) {}

@@ -32,8 +32,10 @@ class IoError : public std::runtime_error {
 /// before any contents changed: the caller may free memory and go on.
 class OverBudget : public std::runtime_error {
  public:
-  /// `largest_place`: the largest contiguous range that eviction could free, if blocks share one arena.
-  OverBudget(Bytes asked, Bytes pinned, Bytes budget, Bytes largest_place = kUnlimited);
+  /// `largest_place`: the largest contiguous range that eviction could free, if blocks share one arena; `other_way`:
+  /// what to try if that is too small, besides a larger budget.
+  OverBudget(Bytes asked, Bytes pinned, Bytes budget, Bytes largest_place = kUnlimited,
+             const std::string& other_way = "--binding stable");
   Bytes asked() const { return asked_; }    // bytes of the request
   Bytes pinned() const { return pinned_; }  // bytes that cannot be evicted now
   Bytes budget() const { return budget_; }  // the limit

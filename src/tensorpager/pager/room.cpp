@@ -71,7 +71,9 @@ Place Room::make_place(const Wanted& wanted) {
       if (end_a_transfer()) continue;
       const Bytes pinned = this->pinned();
       note_required(pinned + wanted.bytes);
-      throw base::OverBudget(wanted.bytes, pinned, ledger().budget(), no_room->largest_run);
+      const bool is_on_device = placed_->compute_queues() != nullptr;  // which has no other binding
+      throw base::OverBudget(wanted.bytes, pinned, ledger().budget(), no_room->largest_run,
+                             is_on_device ? "a smaller batch" : "--binding stable");
     }
     const std::vector<Block*>& blocks = std::get<Places::ToEvict>(found).blocks;
     try {
