@@ -162,6 +162,14 @@ def test_what_does_not_fit_is_an_error_of_torch_and_nothing_is_lost(tmp_path):
         assert "budget of 8.00 MiB" in error and "try a larger --budget" in error
 
 
+@pytest.mark.parametrize("seed", [1, 2])
+def test_writes_of_which_no_schema_says_are_not_lost(seed, tmp_path):
+    plain, _ = found(tmp_path, "unannounced_writes", None)
+    paged, stats = found(tmp_path, "unannounced_writes", 64 * MIB, options=["--on-demand", "--fuzz", seed])
+    assert paged == plain
+    assert stats["fuzz_page_outs"] > 20
+
+
 def test_code_that_wants_an_address_keeps_the_tensor_there(tmp_path):
     access, stats = found(tmp_path, "raw_access", 8 * MIB)
     assert access["pointers_stay"] and access["interface"]

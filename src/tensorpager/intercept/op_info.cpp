@@ -38,9 +38,31 @@ bool is_written(const c10::Argument& argument) {
   return false;
 }
 
-/// Note [Unannounced writes]: the backward pass of oneDNN's LSTM uses the forward pass's workspace as scratch.
-bool is_scratch(const c10::FunctionSchema& schema, const c10::Argument& argument) {
-  return schema.name() == "aten::mkldnn_rnn_layer_backward" && argument.name() == "workspace";
+/// Note [Unannounced writes]: arguments that an op writes though its schema does not say so.
+struct Unannounced {
+  std::string_view op, argument;
+};
+constexpr Unannounced kUnannounced[] = {
+    {"aten::mkldnn_rnn_layer_backward", "workspace"},
+    {"aten::_cudnn_rnn", "dropout_state"},
+    {"aten::_cudnn_rnn_backward", "dropout_state"},
+    {"aten::_cudnn_rnn_backward", "reserve"},
+    {"aten::native_batch_norm", "running_mean"},
+    {"aten::native_batch_norm", "running_var"},
+    {"aten::cudnn_batch_norm", "running_mean"},
+    {"aten::cudnn_batch_norm", "running_var"},
+    {"aten::batch_norm_gather_stats", "running_mean"},
+    {"aten::batch_norm_gather_stats", "running_var"},
+    {"aten::batch_norm_gather_stats_with_counts", "running_mean"},
+    {"aten::batch_norm_gather_stats_with_counts", "running_var"},
+    {"aten::batch_norm_update_stats", "running_mean"},
+    {"aten::batch_norm_update_stats", "running_var"},
+};
+
+bool is_written_unannounced(const c10::FunctionSchema& schema, const c10::Argument& argument) {
+  return std::ranges::any_of(kUnannounced, [&](const Unannounced& one) {
+    return one.op == schema.name() && one.argument == argument.name();
+  });
 }
 
 /// Kernels registered from Python carry the file they came from; torch has no flag for it. Aten's own are never written
@@ -90,7 +112,7 @@ std::unique_ptr<const OpInfo> make_info(const c10::OperatorHandle& op) {
     const c10::Argument& argument = schema.arguments()[i];
     if (may_hold_tensor(argument.type()))
       info.tensor_arguments.push_back(
-          {i, is_written(argument) || is_scratch(schema, argument) ? Access::kWrite : Access::kRead});
+          {i, is_written(argument) || is_written_unannounced(schema, argument) ? Access::kWrite : Access::kRead});
   }
   for (const auto& result : schema.returns()) info.returns_tensors |= may_hold_tensor(result.type());
   info.random = is_random(op);

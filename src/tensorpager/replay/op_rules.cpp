@@ -85,6 +85,7 @@ constexpr Named kNamed[] = {
     {"aten::_unsafe_view", Purity::kNever, "its result is an alias, which its schema does not say"},
     {"aten::unsafe_split*", Purity::kNever, "its results are aliases, which its schema does not say"},
     {"aten::mkldnn_rnn_layer*", Purity::kNever, "its workspace differs from call to call, and is written unannounced"},
+    {"aten::_cudnn_rnn*", Purity::kNever, "writes its reserve and its dropout state, which its schema does not say"},
     {"aten::put*", Purity::kNever, "adds from several threads in any order if it accumulates"},
     {"aten::index_put*", Purity::kNever, "adds from several threads in any order if it accumulates"},
     {"aten::_index_put_impl*", Purity::kNever, "adds from several threads in any order if it accumulates"},
