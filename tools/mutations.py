@@ -442,8 +442,8 @@ MUTATIONS = [
     Mutation(
         "replays-are-costs-of-transfers",
         "pager/accounts.cpp",
-        "counts_.seconds_of_transfers() - counts_.replay_seconds}",
-        "counts_.seconds_of_transfers()}",
+        "counts_.seconds_of_transfers() - counts_.replay_seconds)}",
+        "counts_.seconds_of_transfers())}",
         "pager",
     ),
     Mutation(
