@@ -60,9 +60,8 @@ constexpr Unannounced kUnannounced[] = {
 };
 
 bool is_written_unannounced(const c10::FunctionSchema& schema, const c10::Argument& argument) {
-  return std::ranges::any_of(kUnannounced, [&](const Unannounced& one) {
-    return one.op == schema.name() && one.argument == argument.name();
-  });
+  return std::ranges::any_of(
+      kUnannounced, [&](const Unannounced& one) { return one.op == schema.name() && one.argument == argument.name(); });
 }
 
 /// Kernels registered from Python carry the file they came from; torch has no flag for it. Aten's own are never written
