@@ -142,8 +142,10 @@ std::vector<Ambient> changed_ones(const Ambient& now) {
   with([](Ambient& a) { a.fills_uninitialized = !a.fills_uninitialized; });
   with([](Ambient& a) { a.flushes_denormals = !a.flushes_denormals; });
   with([](Ambient& a) { a.default_type = at::kDouble; });
-  with([](Ambient& a) { a.autocasts = !a.autocasts; });
-  with([](Ambient& a) { a.autocast_type = at::kHalf; });
+  with([](Ambient& a) { a.on_cpu.is_on = !a.on_cpu.is_on; });
+  with([](Ambient& a) { a.on_cpu.type = at::kHalf; });
+  with([](Ambient& a) { a.on_cuda.is_on = !a.on_cuda.is_on; });
+  with([](Ambient& a) { a.on_cuda.type = at::kBFloat16; });
   with([](Ambient& a) { a.autocast_caches = !a.autocast_caches; });
   return all;
 }
@@ -159,6 +161,23 @@ TEST(Ambient, IsSetAndPutBackSwitchBySwitch) {
     }
     EXPECT_EQ(Ambient::now(), before);
   }
+}
+
+TEST(Ambient, CannotBeSetIfASwitchOfCudaDiffers) {
+  const Ambient before = Ambient::now();
+  at::globalContext().setBenchmarkCuDNN(!before.cuda.cudnn_benchmark);
+  EXPECT_FALSE(before.can_be_set());
+  at::globalContext().setBenchmarkCuDNN(before.cuda.cudnn_benchmark);
+  EXPECT_TRUE(before.can_be_set());
+}
+
+TEST(OpRule, IsForTheKernelsOfADevice) {
+  const OpRule& backward = op_rule(find("aten::max_pool2d_with_indices_backward", ""));
+  EXPECT_NE(backward.on(base::Device::kHost).purity, Purity::kNever);
+  EXPECT_EQ(backward.on(base::Device::kCuda).purity, Purity::kNever) << "adds in any order there";
+  const OpRule& draw = op_rule(find("aten::bernoulli_", "float"));
+  EXPECT_EQ(draw.on(base::Device::kHost).purity, Purity::kDraws);
+  EXPECT_EQ(draw.on(base::Device::kCuda).purity, Purity::kNever);
 }
 
 TEST(Ambient, CannotBeSetIfFloatPrecisionsDiffer) {
