@@ -81,7 +81,7 @@ class Card:
             tiny if self.emulate else batch,
             *[f"--{flag.replace('_', '-')}" for flag in flags],
         ]
-        arguments += ["--tiny"] if self.emulate else []
+        arguments += ["--size", "tiny"] if self.emulate else []
         plain = next((row for row in self.found["times"] if row["name"] == name and row["variant"] == "plain"), None)
         budget = int(plain["max_allocated_bytes"] * share) if share else None
         variant = f"paged to {share:.0%}" if share else " ".join(flags) or "plain"

@@ -1,6 +1,6 @@
-"""One training program of bench/gpu/card.py, in a process of its own: prints losses, times and memory as JSON.
+"""One training program of bench/gpu/card.py and bench/card_clock.py, in a process of its own: prints losses, times and memory as JSON.
 
-work.py NAME [--batch N] [--steps N] [--save-on-cpu] [--checkpoint] [--tiny]
+work.py NAME [--batch N] [--steps N] [--save-on-cpu] [--checkpoint] [--size tiny|small|full]
 """
 
 import argparse
@@ -32,25 +32,30 @@ class Gpt(nn.Module):
         return self.head(self.norm(self.blocks(x)))
 
 
-def gpt2_medium(batch, tiny, checkpointed):
-    layers, width, heads, words, length = (3, 192, 4, 500, 64) if tiny else (24, 1024, 16, 50257, 1024)
+GPT_SIZES = {"tiny": (3, 192, 4, 500, 64), "small": (6, 384, 6, 1000, 128), "full": (24, 1024, 16, 50257, 1024)}
+IMAGE_SIZES = {"tiny": 32, "small": 64, "full": 224}
+
+
+def gpt2_medium(batch, size, checkpointed):
+    layers, width, heads, words, length = GPT_SIZES[size]
     model = Gpt(layers, width, heads, words, length, checkpointed).cuda()
     tokens = torch.randint(0, words, (batch, length + 1), device="cuda")
 
     def loss():
-        with torch.autocast("cuda", torch.bfloat16, enabled=not tiny):
+        with torch.autocast("cuda", torch.bfloat16, enabled=size == "full"):
             return F.cross_entropy(model(tokens[:, :-1]).flatten(0, 1), tokens[:, 1:].flatten())
 
     return model, loss, torch.optim.AdamW(model.parameters(), 1e-4)
 
 
-def resnet50(batch, tiny, checkpointed):
+def resnet50(batch, size, checkpointed):
     from resnet50 import BLOCKS, Bottleneck, ResNet
 
     assert not checkpointed
     model = ResNet(Bottleneck, BLOCKS[50], 1000).cuda()
-    size = 32 if tiny else 224
-    images, labels = torch.randn(batch, 3, size, size, device="cuda"), torch.randint(0, 1000, (batch,), device="cuda")
+    pixels = IMAGE_SIZES[size]
+    images = torch.randn(batch, 3, pixels, pixels, device="cuda")
+    labels = torch.randint(0, 1000, (batch,), device="cuda")
     return model, lambda: F.cross_entropy(model(images), labels), torch.optim.SGD(model.parameters(), 0.1, momentum=0.9)
 
 
@@ -64,15 +69,17 @@ def main():
     parser.add_argument("--steps", type=int, default=16)
     parser.add_argument("--save-on-cpu", action="store_true")
     parser.add_argument("--checkpoint", action="store_true")
-    parser.add_argument("--tiny", action="store_true")
+    parser.add_argument("--size", choices=GPT_SIZES, default="full")
     args = parser.parse_args()
     torch.manual_seed(0)
     torch.use_deterministic_algorithms(True, warn_only=True)
     torch.backends.cudnn.benchmark = False
-    model, loss_of, optimizer = WORK[args.name](args.batch, args.tiny, args.checkpoint)
-    losses, seconds = [], []
+    model, loss_of, optimizer = WORK[args.name](args.batch, args.size, args.checkpoint)
+    losses, seconds, marks = [], [], []
     for _ in range(args.steps):
         begin = time.perf_counter()
+        marks.append(torch.cuda.Event(enable_timing=True))
+        marks[-1].record()
         optimizer.zero_grad()
         kept = torch.autograd.graph.save_on_cpu(pin_memory=True) if args.save_on_cpu else contextlib.nullcontext()
         with kept:
@@ -84,10 +91,12 @@ def main():
     digest = hashlib.sha256()
     for parameter in model.parameters():
         digest.update(parameter.detach().cpu().view(torch.uint8).numpy().tobytes())
+    of_card = [begin.elapsed_time(end) / 1e3 for begin, end in zip(marks, marks[1:], strict=False)]
     found = {
         "losses": losses,
         "digest": digest.hexdigest()[:16],
         "seconds": sorted(seconds[-args.steps // 2 :])[args.steps // 4],
+        "last_step_seconds": of_card[-1],  # by the card's clock
         "max_allocated_bytes": torch.cuda.max_memory_allocated(),
         "max_reserved_bytes": torch.cuda.max_memory_reserved(),
     }
