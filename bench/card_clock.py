@@ -2,7 +2,10 @@
 page, under plans that recompute as well, on demand, and with what torch offers: `save_on_cpu(pin_memory=True)`, and `checkpoint` around each block.
 Plans get the peaks that torch's own ways need, too. The bits are checked.
 
-.venv/bin/python bench/card_clock.py [--card h100-80g] [--size tiny|small] [--only gpt2_medium] [--shares 75 50 33] [--json FILE]
+.venv/bin/python bench/card_clock.py [--card h100-80g] [--slower 64] [--size tiny|small] [--only gpt2_medium] [--shares 75 50 33] [--json FILE]
+
+The models are small, as the CPU computes them. So that their kernels and copies take as long as those of large ones, against launches and the
+latency of links, all rates of the card are divided by --slower.
 
 Emulated: no GPU is needed, and nothing here was measured on one.
 """
@@ -10,6 +13,7 @@ Emulated: no GPU is needed, and nothing here was measured on one.
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -26,11 +30,21 @@ MODES = {"on_demand": ["--on-demand"], "pages": ["--plan-sync"], "hybrid": ["--p
 ENVIRONMENT = os.environ | {"CUBLAS_WORKSPACE_CONFIG": ":16:8", "OMP_NUM_THREADS": "1"}
 
 
+def slower(card: str, factor: float, folder: Path) -> Path:
+    """A machine file with all rates divided."""
+    text = subprocess.run([TENSORPAGER, "machine", card], capture_output=True, text=True, check=True).stdout
+    rates = r"(bytes_per_second|float32|bfloat16|float16|float64)=(\S+)"
+    divided = re.sub(rates, lambda rate: f"{rate[1]}={float(rate[2]) / factor:.6g}", text)
+    file = folder / f"{card}-slower.machine"
+    file.write_text(divided)
+    return file
+
+
 def run(name: str, options, steps: int, more=(), budget: int | None = None, modes=()) -> tuple[dict, dict] | None:
     """What the program printed, and its statistics; None if it did not run."""
     with tempfile.TemporaryDirectory() as folder:
         stats = Path(folder) / "stats.json"
-        card = ["--emulate", options.card, "--emulate-clock", "card", "--stats", stats, "--quiet"]
+        card = ["--emulate", options.machine, "--emulate-clock", "card", "--stats", stats, "--quiet"]
         paged = ["--device", "cuda", "--budget", budget, *modes] if budget else []
         program = [sys.executable, WORK, name, "--batch", BATCH[name], "--size", options.size, "--steps", steps, *more]
         command = [TENSORPAGER, "run", *card, *paged, "--", *program]
@@ -99,13 +113,16 @@ def describe_row(name: str, result: dict, row: dict) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--card", default="h100-80g")
+    parser.add_argument("--slower", type=float, default=64)
     parser.add_argument("--size", choices=("tiny", "small"), default="small")
     parser.add_argument("--only", nargs="+", choices=BATCH, default=list(BATCH))
     parser.add_argument("--shares", nargs="+", type=int, default=[75, 50, 33])
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     print(header())
-    result = {name: measure(name, options) for name in options.only}
+    with tempfile.TemporaryDirectory() as folder:
+        options.machine = slower(options.card, options.slower, Path(folder))
+        result = {name: measure(name, options) for name in options.only}
     if options.json:
         options.json.write_text(json.dumps(result, indent=1))
 
