@@ -23,7 +23,10 @@ WORK = Path(__file__).parent / "gpu" / "work.py"
 TENSORPAGER = Path(sys.executable).with_name("tensorpager")
 MIB = 1 << 20
 BATCH = {"gpt2_medium": 8, "resnet50": 16}
-OF_TORCH = {"gpt2_medium": {"save_on_cpu": ["--save-on-cpu"], "checkpoint": ["--checkpoint"]}, "resnet50": {"save_on_cpu": ["--save-on-cpu"]}}
+OF_TORCH = {
+    "gpt2_medium": {"save_on_cpu": ["--save-on-cpu"], "checkpoint": ["--checkpoint"]},
+    "resnet50": {"save_on_cpu": ["--save-on-cpu"]},
+}
 STEPS, STEPS_OF_A_PLAN = 4, 24  # plans that recompute are found after some steps
 MODES = {"on_demand": ["--on-demand"], "pages": ["--plan-sync"], "hybrid": ["--plan-sync", "--recompute"]}
 # cuBLAS's own workspaces are as large as these models.

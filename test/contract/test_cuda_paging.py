@@ -17,6 +17,7 @@ pytestmark = pytest.mark.skipif(
     not (FAKE_CARD.exists() and EMULATION.exists()), reason="built for a torch without CUDA: there is no emulated card"
 )
 PROGRAMS = HERE.parent / "programs"
+CPP = HERE.parents[1] / "build" / "cpp" / "cpp_programs"
 MIB = 1 << 20
 # As a rule cuBLAS takes 32 MiB of a GPU of this kind for each thread and stream, more than these programs have.
 SMALL_WORKSPACES = {"CUBLAS_WORKSPACE_CONFIG": ":16:8"}
@@ -108,6 +109,19 @@ def test_every_program_keeps_its_bits(program, schedule, tmp_path):
     paged, stats, _ = run(tmp_path, *arguments, budget=budget, schedule=schedule, options=["--on-demand"])
     assert paged == plain
     check_paged(stats, budget)
+
+
+@pytest.mark.skipif(not CPP.exists(), reason="the C++ programs are not built")
+@pytest.mark.parametrize("name", ["resnet", "transformer"])
+def test_a_cpp_program_keeps_its_bits(name, tmp_path):
+    card, stats = ["--emulate", "h100-80g", "--emulate-seed", "1"], tmp_path / "stats.json"
+    program = ["--", CPP, name, 3, "cuda"]
+    plain = run_command("run", *card, *program, variables=SMALL_WORKSPACES)
+    paged = run_command(
+        "run", *card, "--device", "cuda", "--budget", 16 * MIB, "--stats", stats, *program, variables=SMALL_WORKSPACES
+    )
+    assert (paged.returncode, paged.stdout) == (0, plain.stdout), paged.stderr
+    check_paged(json.loads(stats.read_text()), 16 * MIB)
 
 
 @pytest.mark.slow

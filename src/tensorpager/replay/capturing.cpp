@@ -115,6 +115,16 @@ std::shared_ptr<Call> capture(const c10::OperatorHandle& op, const OpRule& rule,
   return call;
 }
 
+/// If the copies of small arguments do not fit, the op itself still may.
+std::shared_ptr<Call> capture_if_it_fits(const c10::OperatorHandle& op, const OpRule& rule,
+                                         c10::ArrayRef<c10::IValue> arguments, base::Device device) {
+  try {
+    return capture(op, rule, arguments, device);
+  } catch (const c10::OutOfMemoryError&) {
+    return nullptr;
+  }
+}
+
 /// After the call ran.
 void add_outputs(Call& call, c10::ArrayRef<c10::IValue> results) {
   Recipes& recipes = g_replayer->recipes();
@@ -160,7 +170,7 @@ void run_captured(const c10::OperatorHandle& op, c10::DispatchKeySet after, torc
     const bool is_wanted =
         pager::t_state.replayed_later != 0 || (g_captures_all.load(std::memory_order_relaxed) && !t_is_left_out);
     if (is_wanted && is_a_leaf && rule.allows(arguments, device) && !at::in_parallel_region())
-      call = capture(op, rule, arguments, device);
+      call = capture_if_it_fits(op, rule, arguments, device);
     writing.emplace(written_blocks(rule, arguments));
   }
   {
