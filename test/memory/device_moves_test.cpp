@@ -118,6 +118,20 @@ TEST_P(DeviceMovesTest, AReplayIsOrderedWithAllStreamsThatUseItsBlocks) {
   pager_.destroy(block);
 }
 
+TEST_P(DeviceMovesTest, AReplayReadsACopyAfterTheStreamThatMadeIt) {
+  device_.streams.compute_on(0);
+  const device::QueueSet first = pager_.queue_here();
+  std::byte* const copy = device_.streams.allocate(4_KiB);
+  device_.streams.launch("copy of a small argument", {{copy, 4096, true}}, [] {});
+  device_.streams.compute_on(1);
+  pager_.begin_out_of_order({}, first);
+  device_.streams.launch("replay", {{copy, 4096, false}}, [] {});
+  pager_.end_out_of_order({}, first);
+  device_.streams.compute_on(0);
+  device_.streams.launch("reuse of the copy", {{copy, 4096, true}}, [] {});
+  EXPECT_EQ(device_.races(), "\"races\": 0");
+}
+
 TEST_P(DeviceMovesTest, OneThatUsesItsBlockInAThirdStreamComesBehindTheReplay) {
   device_.streams.compute_on(0);
   Storage storage;
