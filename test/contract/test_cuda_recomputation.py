@@ -68,6 +68,22 @@ def test_a_recomputing_plan_keeps_the_bits_in_every_order_of_kernels(schedule, t
     assert stats["drops"] == stats["rebuilds"] > 0
 
 
+# The first plans page; after some steps one is made that recomputes as well.
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "program", ["gpt", "resnet", "transformer_encoder", "unet", "checkpointing", "seq2seq", "dropout"]
+)
+def test_a_program_under_plans_that_recompute_keeps_its_bits(program, tmp_path):
+    arguments = [PROGRAMS / f"{program}.py", "--device", "cuda", "--steps", 14]
+    plain, need, _ = run(tmp_path, *arguments)
+    budget = share_of(need, 0.5)
+    options = [*CLOCK, "--plan-sync", "--recompute"]
+    paged, stats, _ = run(tmp_path, *arguments, budget=budget, schedule="2", options=options)
+    assert paged == plain
+    check_paged(stats, budget)
+    assert stats["drops"] == stats["rebuilds"] > 10 and stats["replay_differences"] == 0
+
+
 def dropped(folder, *arguments, budget, seed):
     """The output of a run that drops at random what can be rebuilt."""
     options = ["--on-demand", "--fuzz", seed]
