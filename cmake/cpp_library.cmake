@@ -5,7 +5,7 @@ set(package ${package_directory})
 string(REGEX MATCH "^([0-9]+)\\.([0-9]+)" torch_minor ${TORCH_VERSION})
 set(torch_minor "${CMAKE_MATCH_1},${CMAKE_MATCH_2}")
 
-set(modules base trace machine plan planning arena device transfer pager follow guide memory_stable memory work intercept replay dry session_exit session)
+set(modules base trace machine plan planning arena device transfer pager follow guide memory_stable memory roofline intercept replay dry session_exit session)
 list(TRANSFORM modules REPLACE "(.+)" "$<TARGET_OBJECTS:tensorpager_\\1>" OUTPUT_VARIABLE objects)
 add_library(tensorpager_library SHARED
   src/tensorpager/api/guard.cpp src/tensorpager/api/report.cpp src/tensorpager/api/run_session.cpp

@@ -13,7 +13,7 @@ tensorpager_own_target(tensorpager_emulation)
 # What it exports has C linkage and says so itself.
 set_target_properties(tensorpager_emulation PROPERTIES
   OUTPUT_NAME tensorpager_emulation INSTALL_RPATH "\$ORIGIN;\$ORIGIN/../../torch/lib;${TORCH_DIR}/lib")
-target_link_libraries(tensorpager_emulation PRIVATE tensorpager_work tensorpager_fake_cuda_runtime torch_cuda)
+target_link_libraries(tensorpager_emulation PRIVATE tensorpager_roofline tensorpager_fake_cuda_runtime torch_cuda)
 target_link_options(tensorpager_emulation PRIVATE -Wl,-Bsymbolic)
 # The time is in torch's headers when it is built, and in torch's kernels when it runs.
 target_compile_options(tensorpager_emulation PRIVATE -O1 -g1)

@@ -32,8 +32,8 @@ endif()
 
 tensorpager_module(intercept TORCH
   SOURCES call_record.cpp collectives.cpp compiled_call.cpp device_storages.cpp fallthrough.cpp foreign.cpp frame.cpp hot_ops.cpp interceptor.cpp list_ops.cpp op_info.cpp python_dispatch.cpp tensors.cpp
-  USES arena pager work)
-tensorpager_module(work TORCH SOURCES op_work.cpp USES base)
+  USES arena pager roofline)
+tensorpager_module(roofline TORCH SOURCES op_work.cpp USES base)
 tensorpager_module(memory TORCH SOURCES host_memory.cpp torch_allocator.cpp torch_storages.cpp USES memory_stable transfer)
 tensorpager_module(replay TORCH
   SOURCES ambient.cpp captured_op.cpp capturing.cpp generator_state.cpp leaf.cpp op_rules.cpp rebuilding.cpp recipes.cpp replayer.cpp rerun.cpp scratch_allocator.cpp storages.cpp verification.cpp verifier.cpp

@@ -23,8 +23,8 @@ MAY_INCLUDE = {
     "pager": {"base", "arena", "device", "transfer"},
     "follow": {"base", "trace", "machine", "plan", "arena", "device", "transfer", "pager"},
     "fake_cuda": {"base"},
-    "work": {"base"},
-    "emulation": {"base", "fake_cuda", "work"},
+    "roofline": {"base"},
+    "emulation": {"base", "fake_cuda", "roofline"},
     "dry": {"base", "fake_cuda"},
 }
 MAY_INCLUDE["sim"] = {"base", "trace", "machine", "plan", "arena", "device", "transfer", "pager", "follow"}
@@ -39,7 +39,7 @@ MAY_INCLUDE["memory"] = {
     "transfer",
     "pager",
 }
-MAY_INCLUDE["intercept"] = MAY_INCLUDE["memory"] | {"work"}
+MAY_INCLUDE["intercept"] = MAY_INCLUDE["memory"] | {"roofline"}
 MAY_INCLUDE["replay"] = MAY_INCLUDE["intercept"] | {"intercept"}
 MAY_INCLUDE["cuda"] = MAY_INCLUDE["replay"] | {"memory"}
 MAY_INCLUDE["session"] = set(MAY_INCLUDE)
@@ -61,7 +61,7 @@ MAY_USE = {
     "transfer": {"CUDA", "zstd/lz4", "liburing"},
     "report": {"JSON"},
     "memory": {"torch", "CUDA"},
-    "work": {"torch"},
+    "roofline": {"torch"},
     "intercept": {"torch", "CUDA"},
     "fake_cuda": {"CUDA"},
     "emulation": {"torch", "CUDA"},

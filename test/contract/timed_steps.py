@@ -4,34 +4,21 @@ step but the first, and the last loss, to the last bit. timed_steps.py WIDTH STE
 
 import json
 import sys
+from pathlib import Path
 
 import torch
 from torch import nn
-from torch.nn import functional as F
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "bench"))
+from workloads import Block
 
 HEADS = 4
-
-
-class Block(nn.Module):
-    def __init__(self, width):
-        super().__init__()
-        self.before_attention, self.before_mixing = nn.LayerNorm(width), nn.LayerNorm(width)
-        self.projections, self.output = nn.Linear(width, 3 * width), nn.Linear(width, width)
-        self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
-
-    def forward(self, x):
-        batch, length, width = x.shape
-        projected = self.projections(self.before_attention(x)).chunk(3, -1)
-        q, k, v = (one.view(batch, length, HEADS, width // HEADS).transpose(1, 2) for one in projected)
-        attended = F.scaled_dot_product_attention(q, k, v, is_causal=True)
-        x = x + self.output(attended.transpose(1, 2).reshape(batch, length, width))
-        return x + self.down(F.gelu(self.up(self.before_mixing(x))))
 
 
 def main():
     width, steps = (int(argument) for argument in sys.argv[1:])
     torch.manual_seed(0)
-    model = nn.Sequential(*[Block(width) for _ in range(6)]).cuda()
+    model = nn.Sequential(*[Block(width, HEADS) for _ in range(6)]).cuda()
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
     x = torch.randn(8, 64, width, device="cuda")
     marks = []

@@ -3,9 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <string>
-
-#include "tensorpager/base/errors.h"
 #include "tensorpager/fake_cuda/queues.h"
 
 namespace tensorpager::fake_cuda {
@@ -65,20 +62,6 @@ TEST(CardClock, DoesNotRunWithoutSpeeds) {
   Queues queues(4, 4, "now", 0, nullptr);
   queues.enqueue(0, "work", {}, [] {}, {.bytes = 1000});
   EXPECT_EQ(queues.card_seconds(), 0);
-}
-
-TEST(Speeds, AreReadFromTextAndWhatIsWrongIsNamed) {
-  const Speeds speeds = parse_speeds(kSpeeds);
-  EXPECT_DOUBLE_EQ(speeds.launch, 1e-6);
-  EXPECT_DOUBLE_EQ(speeds.in.bytes_per_second, 5e8);
-  for (const std::string wrong : {"byte_rate=0", "byte_rate=", "in_ns=-1", "speed=3", "float32"}) {
-    try {
-      parse_speeds("launch_ns=5 " + wrong);
-      ADD_FAILURE() << wrong;
-    } catch (const base::InvalidArgument& error) {
-      EXPECT_NE(std::string(error.what()).find(wrong + " is wrong"), std::string::npos) << error.what();
-    }
-  }
 }
 
 }  // namespace

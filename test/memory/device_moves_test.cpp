@@ -45,6 +45,15 @@ class DeviceMovesTest : public testing::TestWithParam<const char*> {
     });
   }
 
+  /// An op that writes the block in a stream.
+  void write(std::size_t stream, Block& block) {
+    device_.streams.compute_on(stream);
+    PinSet op(pager_, pager::Temporaries::kKeep);
+    op.see(block, Access::kWrite);
+    op.admit();
+    fill(block, 1);
+  }
+
   DevicePager device_{GetParam(), kBudget};
   pager::Pager& pager_ = device_.pager;
   std::atomic<int> wrong_{0};
@@ -108,12 +117,7 @@ TEST_P(DeviceMovesTest, AReplayIsOrderedWithAllStreamsThatUseItsBlocks) {
   }
   device_.streams.compute_on(0);
   device_.streams.launch("reuse of the copy", {{copy, 4096, true}}, [] {});
-  {
-    PinSet op(pager_, pager::Temporaries::kKeep);
-    op.see(block, Access::kWrite);
-    op.admit();
-    fill(block, 1);
-  }
+  write(0, block);
   EXPECT_EQ(device_.races(), "\"races\": 0");
   pager_.destroy(block);
 }
@@ -143,13 +147,7 @@ TEST_P(DeviceMovesTest, OneThatUsesItsBlockInAThirdStreamComesBehindTheReplay) {
   pager_.begin_out_of_order(blocks, device::kNoQueue);
   device_.streams.launch("replay", {{block.data, block.size.count(), false}}, [] {});
   pager_.end_out_of_order(blocks, device::kNoQueue);
-  device_.streams.compute_on(2);
-  {
-    PinSet op(pager_, pager::Temporaries::kKeep);
-    op.see(block, Access::kWrite);
-    op.admit();
-    fill(block, 1);
-  }
+  write(2, block);
   EXPECT_EQ(device_.races(), "\"races\": 0");
   pager_.destroy(block);
 }

@@ -164,11 +164,12 @@ TEST(Ambient, IsSetAndPutBackSwitchBySwitch) {
 }
 
 TEST(Ambient, CannotBeSetIfASwitchOfCudaDiffers) {
-  const Ambient before = Ambient::now();
-  at::globalContext().setBenchmarkCuDNN(!before.cuda.cudnn_benchmark);
-  EXPECT_FALSE(before.can_be_set());
-  at::globalContext().setBenchmarkCuDNN(before.cuda.cudnn_benchmark);
-  EXPECT_TRUE(before.can_be_set());
+  const Ambient of_cuda = Ambient::now(base::Device::kCuda), of_cpu = Ambient::now();
+  at::globalContext().setBenchmarkCuDNN(!of_cuda.cuda->cudnn_benchmark);
+  EXPECT_FALSE(of_cuda.can_be_set());
+  EXPECT_TRUE(of_cpu.can_be_set()) << "the CPU's kernels do not depend on it";
+  at::globalContext().setBenchmarkCuDNN(of_cuda.cuda->cudnn_benchmark);
+  EXPECT_TRUE(of_cuda.can_be_set());
 }
 
 TEST(OpRule, IsForTheKernelsOfADevice) {

@@ -46,13 +46,13 @@ void call_kernel(const c10::OperatorHandle& op, torch::jit::Stack& stack) {
 }
 
 fake_cuda::Work work_of(const OpTraits& traits, const std::vector<c10::IValue>& arguments) {
-  if (traits.arithmetic == work::Arithmetic::kNone) return {};
+  if (traits.arithmetic == roofline::Arithmetic::kNone) return {};
   std::vector<at::TensorBase> tensors;
   for (const c10::IValue& argument : arguments)
     for_each_tensor(argument, [&](const at::Tensor& tensor) { tensors.push_back(tensor); });
   if (tensors.empty()) return {};
-  return {.flops = work::flops_of(traits.arithmetic, tensors, arguments),
-          .precision = work::precision_of(tensors.front())};
+  return {.flops = roofline::flops_of(traits.arithmetic, tensors, arguments),
+          .precision = roofline::precision_of(tensors.front())};
 }
 
 }  // namespace tensorpager::emulation

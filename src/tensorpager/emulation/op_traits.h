@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "tensorpager/work/op_work.h"
+#include "tensorpager/roofline/op_work.h"
 
 namespace tensorpager::emulation {
 
@@ -29,7 +29,7 @@ struct OpTraits {
   bool returns_new = false;  // at least one result is a new tensor
   bool is_checked = false;   // though nothing is new, the shape function says at once whether the arguments are right
   bool uses_cublas = false;
-  work::Arithmetic arithmetic = work::Arithmetic::kNone;
+  roofline::Arithmetic arithmetic = roofline::Arithmetic::kNone;
   bool mixes_devices = false;
   bool takes_lists = false;         // of tensors, which may be on several devices
   int generator = kNone;            // argument

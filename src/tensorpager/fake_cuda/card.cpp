@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "tensorpager/base/errors.h"
+#include "tensorpager/fake_cuda/fields.h"
 
 namespace tensorpager::fake_cuda {
 namespace {
@@ -59,12 +60,7 @@ std::string Card::display_name() const {
 
 Card parse_card(std::string_view text) {
   Card card;
-  while (!text.empty()) {
-    const std::size_t space = text.find(' ');
-    const std::string_view field = text.substr(0, space);
-    if (!field.empty()) set_field(card, field);
-    text = space == std::string_view::npos ? std::string_view() : text.substr(space + 1);
-  }
+  for_each_field(text, [&](std::string_view field) { set_field(card, field); });
   return card;
 }
 

@@ -5,29 +5,28 @@
 #include <string>
 
 #include "tensorpager/base/errors.h"
+#include "tensorpager/fake_cuda/fields.h"
 
 namespace tensorpager::fake_cuda {
 namespace {
 
 struct Field {
   std::string_view key;
-  double (*least)();
+  double least;
   void (*set)(Speeds& speeds, double value);
 };
-double zero() { return 0; }
-double one() { return 1; }
 
 constexpr Field kFields[] = {
-    {"launch_ns", &zero, [](Speeds& speeds, double value) { speeds.launch = value * 1e-9; }},
-    {"byte_rate", &one, [](Speeds& speeds, double value) { speeds.bytes_per_second = value; }},
-    {"float32", &one, [](Speeds& speeds, double value) { speeds.flop_rate[base::Precision::kFloat32] = value; }},
-    {"bfloat16", &one, [](Speeds& speeds, double value) { speeds.flop_rate[base::Precision::kBfloat16] = value; }},
-    {"float16", &one, [](Speeds& speeds, double value) { speeds.flop_rate[base::Precision::kFloat16] = value; }},
-    {"float64", &one, [](Speeds& speeds, double value) { speeds.flop_rate[base::Precision::kFloat64] = value; }},
-    {"out_ns", &zero, [](Speeds& speeds, double value) { speeds.out.latency = value * 1e-9; }},
-    {"out_rate", &one, [](Speeds& speeds, double value) { speeds.out.bytes_per_second = value; }},
-    {"in_ns", &zero, [](Speeds& speeds, double value) { speeds.in.latency = value * 1e-9; }},
-    {"in_rate", &one, [](Speeds& speeds, double value) { speeds.in.bytes_per_second = value; }},
+    {"launch_ns", 0, [](Speeds& speeds, double value) { speeds.launch = value * 1e-9; }},
+    {"byte_rate", 1, [](Speeds& speeds, double value) { speeds.bytes_per_second = value; }},
+    {"float32", 1, [](Speeds& speeds, double value) { speeds.flop_rate[base::Precision::kFloat32] = value; }},
+    {"bfloat16", 1, [](Speeds& speeds, double value) { speeds.flop_rate[base::Precision::kBfloat16] = value; }},
+    {"float16", 1, [](Speeds& speeds, double value) { speeds.flop_rate[base::Precision::kFloat16] = value; }},
+    {"float64", 1, [](Speeds& speeds, double value) { speeds.flop_rate[base::Precision::kFloat64] = value; }},
+    {"out_ns", 0, [](Speeds& speeds, double value) { speeds.out.latency = value * 1e-9; }},
+    {"out_rate", 1, [](Speeds& speeds, double value) { speeds.out.bytes_per_second = value; }},
+    {"in_ns", 0, [](Speeds& speeds, double value) { speeds.in.latency = value * 1e-9; }},
+    {"in_rate", 1, [](Speeds& speeds, double value) { speeds.in.bytes_per_second = value; }},
 };
 
 void set_field(Speeds& speeds, std::string_view field) {
@@ -38,7 +37,7 @@ void set_field(Speeds& speeds, std::string_view field) {
   if (found != std::end(kFields) && equals != std::string_view::npos) {
     const std::string_view text = field.substr(equals + 1);
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error == std::errc() && end == text.data() + text.size() && value >= found->least() && value <= 1e18)
+    if (error == std::errc() && end == text.data() + text.size() && value >= found->least && value <= 1e18)
       return found->set(speeds, value);
   }
   throw base::InvalidArgument("TENSORPAGER_EMULATE_SPEEDS: " + std::string(field) +
@@ -61,11 +60,7 @@ double Speeds::time_of(const Work& work) const {
 
 Speeds parse_speeds(std::string_view text) {
   Speeds speeds;
-  while (!text.empty()) {
-    const std::size_t space = text.find(' ');
-    if (const std::string_view field = text.substr(0, space); !field.empty()) set_field(speeds, field);
-    text = space == std::string_view::npos ? std::string_view() : text.substr(space + 1);
-  }
+  for_each_field(text, [&](std::string_view field) { set_field(speeds, field); });
   return speeds;
 }
 

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "tensorpager/work/op_work.h"
+#include "tensorpager/roofline/op_work.h"
 
 namespace tensorpager::intercept {
 
@@ -44,7 +44,7 @@ void CallRecord::add_of_device(const at::TensorBase& tensor, pager::Access acces
 
 /// Bytes that are read and written in place move twice.
 void CallRecord::count(const at::TensorBase& tensor, base::Bytes storage, pager::Access access) {
-  const base::Bytes once = work::moved_of(tensor, storage);
+  const base::Bytes once = roofline::moved_of(tensor, storage);
   moved_ += once;
   if (access == pager::Access::kWrite && info_.reads_what_it_writes) moved_ += once;
 }
@@ -66,11 +66,11 @@ bool CallRecord::can_be_captured() const {
 void CallRecord::begin(base::EventSink& sink, const Frame& frame, c10::ArrayRef<c10::IValue> arguments) {
   base::OpFacts facts{.name = info_.name, .random = info_.random, .list = info_.list};
   facts.backward = torch::autograd::get_current_graph_task_id() != -1;
-  facts.flops = work::flops_of(info_.arithmetic, tensors_, arguments);
+  facts.flops = roofline::flops_of(info_.arithmetic, tensors_, arguments);
   facts.moved = moved_;
   for (const at::TensorBase& tensor : tensors_) {
     if (!tensor.defined() || !at::isFloatingType(tensor.scalar_type())) continue;
-    facts.precision = work::precision_of(tensor);
+    facts.precision = roofline::precision_of(tensor);
     break;
   }
   if (g_target.purity_of != nullptr && info_.op && can_be_captured()) {

@@ -59,11 +59,6 @@ constexpr Unannounced kUnannounced[] = {
     {"aten::batch_norm_update_stats", "running_var"},
 };
 
-bool is_written_unannounced(const c10::FunctionSchema& schema, const c10::Argument& argument) {
-  return std::ranges::any_of(
-      kUnannounced, [&](const Unannounced& one) { return one.op == schema.name() && one.argument == argument.name(); });
-}
-
 /// Kernels registered from Python carry the file they came from; torch has no flag for it. Aten's own are never written
 /// in Python.
 bool is_python_op(const c10::OperatorHandle& op) {
@@ -117,7 +112,7 @@ std::unique_ptr<const OpInfo> make_info(const c10::OperatorHandle& op) {
   info.random = is_random(op);
   info.list = works_on_lists(schema.name());
   info.reads_what_it_writes = !overwrites(schema);
-  info.arithmetic = work::arithmetic_of(schema.name());
+  info.arithmetic = roofline::arithmetic_of(schema.name());
   info.collective = is_collective(schema);
   info.list_op = is_list_op(schema);
   // A collective has kernels in Python for fake tensors, and keeps what it allocates in C++.
@@ -134,6 +129,11 @@ constinit base::AddressTable<OpInfo, &OpInfo::schema> g_table;
 }
 
 }  // namespace
+
+bool is_written_unannounced(const c10::FunctionSchema& schema, const c10::Argument& argument) {
+  return std::ranges::any_of(
+      kUnannounced, [&](const Unannounced& one) { return one.op == schema.name() && one.argument == argument.name(); });
+}
 
 const OpInfo& op_info(const c10::OperatorHandle& op) {
   const OpInfo* known = g_table.find(&op.schema());

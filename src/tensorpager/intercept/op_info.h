@@ -11,7 +11,7 @@
 
 #include "tensorpager/pager/block.h"
 #include "tensorpager/pager/pin_set.h"
-#include "tensorpager/work/op_work.h"
+#include "tensorpager/roofline/op_work.h"
 
 namespace tensorpager::intercept {
 
@@ -31,12 +31,15 @@ struct OpInfo {
   bool random = false;               // draws from a generator
   bool list = false;                 // works on lists of tensors: foreach, fused
   bool reads_what_it_writes = true;  // false: what it writes is overwritten: copy_, fill_, out=
-  work::Arithmetic arithmetic = work::Arithmetic::kNone;
+  roofline::Arithmetic arithmetic = roofline::Arithmetic::kNone;
   bool list_op = false;                                        // may be run in parts (R6)
   bool collective = false;                                     // continues after the op returned (R4)
   pager::Temporaries temporaries = pager::Temporaries::kKeep;  // kLetGo: Python implements it
   mutable pager::WorkingRoom room;
 };
+
+/// Whether the op writes the argument though its schema does not say so.
+bool is_written_unannounced(const c10::FunctionSchema& schema, const c10::Argument& argument);
 
 /// Found without a lock after the first call of an op.
 const OpInfo& op_info(const c10::OperatorHandle& op);

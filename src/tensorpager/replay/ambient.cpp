@@ -59,7 +59,7 @@ CudaSwitches CudaSwitches::now() {
           .linear_algebra = context.linalgPreferredBackend()};
 }
 
-Ambient Ambient::now() {
+Ambient Ambient::now(base::Device device) {
   const at::Context& context = at::globalContext();
   const auto float32 = [&](at::Float32Op op) { return context.float32Precision(at::Float32Backend::MKLDNN, op); };
   return {.threads = at::get_num_threads(),
@@ -75,11 +75,11 @@ Ambient Ambient::now() {
           .on_cpu = autocast_on(at::kCPU),
           .on_cuda = autocast_on(at::kCUDA),
           .autocast_caches = at::autocast::is_autocast_cache_enabled(),
-          .cuda = CudaSwitches::now()};
+          .cuda = device == base::Device::kCuda ? std::optional(CudaSwitches::now()) : std::nullopt};
 }
 
 bool Ambient::can_be_set() const {
-  const Ambient now = Ambient::now();
+  const Ambient now = Ambient::now(cuda ? base::Device::kCuda : base::Device::kHost);
   return float32 == now.float32 && cuda == now.cuda;
 }
 

@@ -9,6 +9,9 @@
 #include <c10/core/ScalarType.h>
 
 #include <array>
+#include <optional>
+
+#include "tensorpager/base/config.h"
 
 namespace tensorpager::replay {
 
@@ -46,9 +49,9 @@ struct Ambient {
   };
   Autocast on_cpu, on_cuda;
   bool autocast_caches = true;
-  CudaSwitches cuda = {};
+  std::optional<CudaSwitches> cuda = {};  // of a call of CUDA's kernels
 
-  static Ambient now();
+  static Ambient now(base::Device device = base::Device::kHost);
   bool operator==(const Ambient&) const = default;
   bool autocasts() const { return on_cpu.is_on || on_cuda.is_on; }
 

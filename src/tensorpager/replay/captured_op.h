@@ -82,7 +82,7 @@ class CapturedOp {
 
   c10::OperatorHandle op_;
   base::Device device_;
-  Ambient ambient_ = Ambient::now();
+  Ambient ambient_ = Ambient::now(device_);
   std::vector<Argument> arguments_;
   std::vector<CapturedTensor> tensors_;
   std::shared_ptr<const GeneratorState> generator_;  // of kGenerator; 2.5 KB

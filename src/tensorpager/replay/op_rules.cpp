@@ -171,11 +171,6 @@ bool fits(std::string_view pattern, std::string_view name) {
   return pattern.ends_with('*') ? name.starts_with(pattern.substr(0, pattern.size() - 1)) : name == pattern;
 }
 
-/// Arguments that an op of kScratch writes unannounced.
-bool is_scratch(const c10::Argument& argument) {
-  return argument.name() == "running_mean" || argument.name() == "running_var";
-}
-
 struct Judgement {
   Purity purity;
   const char* reason;
@@ -220,7 +215,7 @@ std::unique_ptr<const OpRule> make_rule(const c10::OperatorHandle& op) {
     const c10::Argument& argument = schema.arguments()[i];
     rule.tensors += may_hold_tensor(argument.type());
     if (is_written(argument)) rule.written.push_back(i);
-    if (has_scratch && is_scratch(argument)) rule.scratch.push_back(i);
+    if (has_scratch && intercept::is_written_unannounced(schema, argument)) rule.scratch.push_back(i);
     if (argument.name() == "dropout_p") rule.dropout = i;
     if (is_generator(argument)) rule.generator = i;
   }

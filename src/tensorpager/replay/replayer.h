@@ -21,8 +21,6 @@ class Replayer final : public pager::Rebuilder {
   explicit Replayer(pager::Pager& pager) : pager_(pager) {}
 
   Recipes& recipes() { return recipes_; }
-  /// The queue in which this thread computes on the device that is paged; kNoQueue on a host.
-  device::QueueSet queue_here() const { return pager_.queue_here(); }
 
   bool hold(pager::Block& block) override { return recipes_.hold(block); }
   void release(const pager::Block& block) noexcept override { recipes_.release(block.number); }

@@ -53,10 +53,10 @@ c10::DeviceType type_of(base::Device device) {
 /// Around the work of a replay on a device: what the program does to order its streams knows nothing of it.
 class OutOfOrder {
  public:
-  OutOfOrder(pager::Pager& pager, const Call& call, const std::vector<c10::Storage>& inputs)
+  /// `inputs`: pinned, and nothing else.
+  OutOfOrder(pager::Pager& pager, const Call& call, const pager::PinSet& inputs)
       : pager_(pager), copied_in_(call.copied_in) {
-    for (const c10::Storage& storage : inputs)
-      if (pager::Block* const block = storage ? block_of(storage) : nullptr) blocks_.push_back(block);
+    inputs.for_each([this](pager::Block& block) { blocks_.push_back(&block); });
     pager_.begin_out_of_order(blocks_, copied_in_);
   }
   ~OutOfOrder() { pager_.end_out_of_order(blocks_, copied_in_); }
@@ -108,7 +108,7 @@ std::vector<Made::One> rerun(pager::Pager& pager, Recipes& recipes, const Call& 
     memory.push_back(std::move(found.storage));
   }
   pins.admit();
-  const OutOfOrder order(pager, call, memory);
+  const OutOfOrder order(pager, call, pins);
   for (std::size_t i = 0; i < memory.size(); ++i) {
     if (is_copied[i]) memory[i] = copy_of(memory[i]);
     if (!memory[i]) memory[i] = new_storage(call.inputs[i].bytes, type_of(call.op.device()));

@@ -10,7 +10,7 @@
 #include "tensorpager/emulation/cuda_only_ops/ops.h"
 #include "tensorpager/emulation/cuda_only_ops/parts.h"
 #include "tensorpager/emulation/late_kernels.h"
-#include "tensorpager/work/op_work.h"
+#include "tensorpager/roofline/op_work.h"
 
 namespace tensorpager::emulation {
 namespace {
@@ -52,7 +52,7 @@ struct Inputs {
 /// The work of `number` products of queries with keys or values, in all heads: multiplications and additions.
 fake_cuda::Work products(const Inputs& inputs, std::uint64_t number) {
   const auto pairs = static_cast<std::uint64_t>(inputs.query.numel() * inputs.key.size(2));
-  return {.flops = 2 * number * pairs, .precision = work::precision_of(inputs.query)};
+  return {.flops = 2 * number * pairs, .precision = roofline::precision_of(inputs.query)};
 }
 
 /// A forward pass into `output` and `logsumexp` ([batch, heads, at least as many as queries], or with no elements, or

@@ -6,8 +6,8 @@
 #include "tensorpager/emulation/cuda_only_ops/ops.h"
 #include "tensorpager/emulation/cuda_only_ops/parts.h"
 #include "tensorpager/emulation/late_kernels.h"
-#include "tensorpager/work/convolution_work.h"
-#include "tensorpager/work/op_work.h"
+#include "tensorpager/roofline/convolution_work.h"
+#include "tensorpager/roofline/op_work.h"
 
 namespace tensorpager::emulation {
 namespace {
@@ -60,8 +60,8 @@ void launch_convolution(const char* name, const Tensor& input, const Tensor& wei
            if (is_given(added)) result = result + *added * alpha;
            y.copy_(relu ? result.relu() : result);
          },
-         {.flops = work::filters_at(geometry.transposed ? input : output, weight),
-          .precision = work::precision_of(weight)});
+         {.flops = roofline::filters_at(geometry.transposed ? input : output, weight),
+          .precision = roofline::precision_of(weight)});
 }
 
 Tensor convolve(const char* name, const Tensor& input, const Tensor& weight, const OptionalTensor& bias,

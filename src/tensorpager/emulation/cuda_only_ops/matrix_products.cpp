@@ -4,7 +4,7 @@
 #include "tensorpager/emulation/cuda_only_ops/ops.h"
 #include "tensorpager/emulation/cuda_only_ops/parts.h"
 #include "tensorpager/emulation/late_kernels.h"
-#include "tensorpager/work/op_work.h"
+#include "tensorpager/roofline/op_work.h"
 
 namespace tensorpager::emulation {
 namespace {
@@ -20,7 +20,7 @@ std::vector<std::int64_t> product_sizes(const Tensor& a, const Tensor& b) {
 
 /// Each element of the result is a product of a row of `a`.
 fake_cuda::Work work_of(const Tensor& a, const Tensor& output) {
-  return {.flops = 2 * static_cast<std::uint64_t>(output.numel() * a.size(-1)), .precision = work::precision_of(a)};
+  return {.flops = 2 * static_cast<std::uint64_t>(output.numel() * a.size(-1)), .precision = roofline::precision_of(a)};
 }
 
 void launch_product(const char* name, const Tensor& a, const Tensor& b, const Tensor& output) {

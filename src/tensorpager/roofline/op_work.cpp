@@ -1,14 +1,14 @@
-#include "tensorpager/work/op_work.h"
+#include "tensorpager/roofline/op_work.h"
 
 #include <algorithm>
 #include <iterator>
 
-#include "tensorpager/work/attention_work.h"
-#include "tensorpager/work/convolution_work.h"
-#include "tensorpager/work/matrix_work.h"
-#include "tensorpager/work/recurrent_work.h"
+#include "tensorpager/roofline/attention_work.h"
+#include "tensorpager/roofline/convolution_work.h"
+#include "tensorpager/roofline/matrix_work.h"
+#include "tensorpager/roofline/recurrent_work.h"
 
-namespace tensorpager::work {
+namespace tensorpager::roofline {
 namespace {
 
 struct Row {
@@ -138,4 +138,4 @@ base::Precision precision_of(const at::TensorBase& tensor) {
   }
 }
 
-}  // namespace tensorpager::work
+}  // namespace tensorpager::roofline

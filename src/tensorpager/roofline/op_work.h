@@ -12,7 +12,7 @@
 
 #include "tensorpager/base/event_sink.h"
 
-namespace tensorpager::work {
+namespace tensorpager::roofline {
 
 /// Which formula counts an op's arithmetic: a row of the table in op_work.cpp.
 enum class Arithmetic : std::uint8_t { kNone };
@@ -31,4 +31,4 @@ base::Bytes moved_of(const at::TensorBase& tensor, base::Bytes block);
 /// The precision in which the tensor's arithmetic is done; float32 for other types.
 base::Precision precision_of(const at::TensorBase& tensor);
 
-}  // namespace tensorpager::work
+}  // namespace tensorpager::roofline

@@ -1,9 +1,9 @@
 // Arithmetic of products of matrices and vectors.
 #pragma once
 
-#include "tensorpager/work/op_call.h"
+#include "tensorpager/roofline/op_call.h"
 
-namespace tensorpager::work {
+namespace tensorpager::roofline {
 
 /// Of the tensors `left` and left + 1. n x k times k x m is n * m sums of k products: 2 * n * k * m; a batch of them
 /// has as many more rows, and a vector is a matrix of one column.
@@ -33,4 +33,4 @@ inline std::uint64_t grouped_product_flops(const OpCall& call) {
   return groups == 0 ? 0 : 2 * unsigned_of(a->numel()) / groups * unsigned_of(b->size(-1));
 }
 
-}  // namespace tensorpager::work
+}  // namespace tensorpager::roofline

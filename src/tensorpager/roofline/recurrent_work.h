@@ -1,9 +1,9 @@
 // Arithmetic of recurrent layers as one op.
 #pragma once
 
-#include "tensorpager/work/op_call.h"
+#include "tensorpager/roofline/op_call.h"
 
-namespace tensorpager::work {
+namespace tensorpager::roofline {
 
 inline std::uint64_t matrix_size(const c10::IValue& value) {
   if (value.isList()) {
@@ -28,4 +28,4 @@ inline std::uint64_t recurrent_flops(const OpCall& call, std::size_t begin, std:
   return 2 * unsigned_of(input->numel() / input->size(-1)) * weights;
 }
 
-}  // namespace tensorpager::work
+}  // namespace tensorpager::roofline

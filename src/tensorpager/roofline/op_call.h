@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace tensorpager::work {
+namespace tensorpager::roofline {
 
 /// Whether the tensor is strided and its sizes are numbers.
 inline bool has_sizes(const at::TensorBase& tensor) {
@@ -46,4 +46,4 @@ struct OpCall {
   }
 };
 
-}  // namespace tensorpager::work
+}  // namespace tensorpager::roofline

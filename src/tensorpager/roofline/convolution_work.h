@@ -8,9 +8,9 @@
 #include <algorithm>
 #include <optional>
 
-#include "tensorpager/work/op_call.h"
+#include "tensorpager/roofline/op_call.h"
 
-namespace tensorpager::work {
+namespace tensorpager::roofline {
 
 inline bool fit(const at::TensorBase* places, const at::TensorBase* weight) {
   return places != nullptr && weight != nullptr && weight->dim() >= 3 && places->dim() == weight->dim() &&
@@ -69,4 +69,4 @@ inline std::uint64_t convolution_backward_flops(const OpCall& call, std::optiona
   return one * (call.wants(mask, 0) ? 1 : 0) + one * (call.wants(mask, 1) ? 1 : 0);
 }
 
-}  // namespace tensorpager::work
+}  // namespace tensorpager::roofline

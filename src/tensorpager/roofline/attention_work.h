@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <initializer_list>
 
-#include "tensorpager/work/op_call.h"
+#include "tensorpager/roofline/op_call.h"
 
-namespace tensorpager::work {
+namespace tensorpager::roofline {
 
 struct AttentionSizes {
   std::uint64_t pairs = 0;  // of a query and a key, over batch and heads
@@ -67,4 +67,4 @@ inline std::uint64_t self_attention_flops(const OpCall& call, std::initializer_l
   return flops;
 }
 
-}  // namespace tensorpager::work
+}  // namespace tensorpager::roofline
