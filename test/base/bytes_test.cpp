@@ -68,7 +68,7 @@ TEST(ParseSize, SaysWhatItWouldAccept) {
     FAIL() << "accepted";
   } catch (const InvalidArgument& error) {
     EXPECT_STREQ(error.what(),
-                 "'12 parsecs' is not a size; write bytes, KiB/MiB/GiB, KB/MB/GB, N% of RAM or unlimited");
+                 "'12 parsecs' is not a size; write bytes, KiB/MiB/GiB, KB/MB/GB, N% of the memory or unlimited");
   }
 }
 

@@ -86,8 +86,17 @@ TEST(ReadConfig, ABudgetSaysWhoseMemoryItIsFor) {
   EXPECT_EQ(error_of({{"TENSORPAGER_BUDGET", "tpu=2GiB"}}), "TENSORPAGER_BUDGET: 'tpu' is neither cpu nor cuda");
   EXPECT_EQ(error_of({{"TENSORPAGER_BUDGET", "cuda=2GiB,cpu=4GiB"}}),
             "TENSORPAGER_BUDGET: 'cuda=2GiB,cpu=4GiB' are two budgets, and a process has one: of cpu or of cuda");
-  EXPECT_EQ(error_of({{"TENSORPAGER_BUDGET", "80%"}, {"TENSORPAGER_DEVICE", "cuda"}}),
-            "TENSORPAGER_BUDGET: '80%' of a CUDA device; give its budget in bytes, as in 20GiB");
+}
+
+TEST(ReadConfig, AShareOfACardIsABudgetOnceTheCardIsKnown) {
+  const Config share = config_of({{"TENSORPAGER_BUDGET", "cuda=80%"}});
+  EXPECT_EQ(share.share_of_card, "80%");
+  EXPECT_EQ(share.budget, kUnlimited);
+  EXPECT_EQ(config_of({{"TENSORPAGER_BUDGET", "12.5%"}, {"TENSORPAGER_DEVICE", "cuda"}}).share_of_card, "12.5%");
+  EXPECT_EQ(config_of({{"TENSORPAGER_BUDGET", "80%"}}).share_of_card, "");
+  EXPECT_EQ(
+      error_of({{"TENSORPAGER_BUDGET", "cuda=most%"}}),
+      "TENSORPAGER_BUDGET: 'most%' is not a size; write bytes, KiB/MiB/GiB, KB/MB/GB, N% of the memory or unlimited");
 }
 
 TEST(ReadConfig, DryRunRecordsAllStoragesOfATrainingStepUnlessSaidOtherwise) {

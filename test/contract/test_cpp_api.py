@@ -94,7 +94,7 @@ def test_op_that_does_not_fit_is_caught_and_training_goes_on(losses, tmp_path):
 
 @pytest.mark.stable("the program names this binding, after it had a session under another")
 def test_errors_are_standard_exceptions_of_one_line(tmp_path):
-    sizes = "is not a size; write bytes, KiB/MiB/GiB, KB/MB/GB, N% of RAM or unlimited"
+    sizes = "is not a size; write bytes, KiB/MiB/GiB, KB/MB/GB, N% of the memory or unlimited"
     missing = f"{tmp_path}/missing"
     assert aware("errors", tmp_path) == [
         f"size: invalid_argument: Tensorpager: TENSORPAGER_BUDGET: 'much' {sizes}",

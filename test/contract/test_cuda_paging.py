@@ -170,6 +170,24 @@ def test_torch_says_what_is_resident(tmp_path):
     assert figures["most_after"] == figures["allocated_after"] <= MIB
 
 
+def test_budget_may_be_a_share_of_the_card(tmp_path):
+    small, stats = tmp_path / "small.machine", tmp_path / "stats.json"
+    machine = run_command("machine", "h100-80g").stdout
+    small.write_text(re.sub(r"(card .*memory=)\d+", rf"\g<1>{32 * MIB}", machine))
+    program = ["--", sys.executable, HERE / "cuda_paging_programs.py", "figures"]
+    for share, budget in [("25%", 8 * MIB), ("12.5%", 4 * MIB)]:
+        options = ["--emulate", small, "--budget", f"cuda={share}", "--stats", stats]
+        done = run_command("run", *options, *program, variables=SMALL_WORKSPACES)
+        assert done.returncode == 0, done.stderr
+        assert json.loads(done.stdout)["sums"] == list(range(16))
+        check_paged(json.loads(stats.read_text()), budget)
+    refused = run_command("run", "--emulate", small, "--budget", "cuda=120%", *program, variables=SMALL_WORKSPACES)
+    assert (
+        refused.returncode != 0
+        and f"cannot use {round(1.2 * 32 * MIB) // 512 * 512} bytes of the device's memory" in refused.stderr
+    )
+
+
 def test_what_does_not_fit_is_an_error_of_torch_and_nothing_is_lost(tmp_path):
     out, _ = found(tmp_path, "out_of_memory", 8 * MIB)
     assert out["sums"] == list(range(12))

@@ -33,7 +33,7 @@ constexpr std::uint64_t operator""_MiB(unsigned long long count) { return std::u
 constexpr std::uint64_t operator""_GiB(unsigned long long count) { return std::uint64_t{count} << 30; }
 }  // namespace literals
 
-/// Bytes, or a text as `tensorpager run` takes it: "8GiB", "500MB", "25%" (of RAM), "unlimited".
+/// Bytes, or a text as `tensorpager run` takes it: "8GiB", "500MB", "25%" (of RAM, or of the CUDA device), "unlimited".
 class Size {
  public:
   Size(std::integral auto bytes) : text_(std::to_string(bytes)) {}

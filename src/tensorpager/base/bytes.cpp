@@ -70,7 +70,7 @@ Bytes parse_size(std::string_view text, Bytes whole) {
   for (char& c : lower) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
   if (const auto size = find_size(lower, whole)) return *size;
   throw InvalidArgument("'" + std::string(text) +
-                        "' is not a size; write bytes, KiB/MiB/GiB, KB/MB/GB, N% of RAM or unlimited");
+                        "' is not a size; write bytes, KiB/MiB/GiB, KB/MB/GB, N% of the memory or unlimited");
 }
 
 std::string format_bytes(Bytes n) {

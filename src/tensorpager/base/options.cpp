@@ -42,9 +42,12 @@ void read_budget(Config& config, std::string_view text) {
     config.device = parse_device(text.substr(0, end));
     text.remove_prefix(end + 1);
   }
-  if (config.device == Device::kCuda && text.ends_with('%'))
-    throw InvalidArgument("'" + std::string(text) + "' of a CUDA device; give its budget in bytes, as in 20GiB");
-  config.budget = parse_size(text, Bytes(physical_memory().count() / config.local_ranks));
+  const bool is_share_of_card = config.device == Device::kCuda && text.ends_with('%');
+  const Bytes size = parse_size(text, Bytes(physical_memory().count() / config.local_ranks));
+  if (is_share_of_card)
+    config.share_of_card = text;
+  else
+    config.budget = size;
 }
 
 void read_dry(Config& config, std::string_view text) {
@@ -96,10 +99,10 @@ constexpr Option kOptions[] = {
      .variable = "TENSORPAGER_BUDGET",
      .value = "SIZE",
      .takers = kAll,
-     .help =
-         "Hard limit on the tensor memory of each process: bytes, `8GiB`, `500MB`, `25%` of RAM (or of the control "
-         "group's limit, if lower; under torchrun divided by the ranks on this machine), or `unlimited`. `cuda=20GiB` "
-         "is short for `--device cuda --budget 20GiB`",
+     .help = "Hard limit on the tensor memory of each process: bytes, `8GiB`, `500MB`, `25%` of RAM (or of the control "
+             "group's limit, if lower; under torchrun divided by the ranks on this machine) or of the CUDA device's "
+             "memory, "
+             "or `unlimited`. `cuda=20GiB` is short for `--device cuda --budget 20GiB`",
      .read = &read_budget},
     {.name = "--pinned",
      .variable = "TENSORPAGER_PINNED",

@@ -1,8 +1,11 @@
 #include "tensorpager/cuda/card_memory.h"
 
 #include <ATen/Context.h>
+#include <c10/cuda/CUDAGuard.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <string>
 
 #include "tensorpager/base/errors.h"
 #include "tensorpager/pager/lru_policy.h"
@@ -40,6 +43,16 @@ std::unique_ptr<transfer::Queues> CardMemory::make_queues(const base::Config& co
 }
 
 }  // namespace tensorpager::cuda
+
+std::uint64_t tensorpager_cuda_size() {
+  std::size_t free = 0, all = 0;
+  const c10::cuda::CUDAGuard guard(static_cast<c10::DeviceIndex>(tensorpager::cuda::initialised_device()));
+  const cudaError_t error = cudaMemGetInfo(&free, &all);
+  if (error != cudaSuccess)
+    throw tensorpager::base::IoError(std::string("cudaMemGetInfo: ") + cudaGetErrorString(error),
+                                     "the size of the device", tensorpager::base::Bytes(0), EIO);
+  return all;
+}
 
 tensorpager::memory::PagedMemory* tensorpager_cuda_make_memory(std::uint64_t budget, void (*thread_observer)()) {
   return new tensorpager::cuda::CardMemory(tensorpager::base::Bytes(budget), thread_observer);

@@ -42,6 +42,8 @@ class CardMemory final : public memory::PagedMemory {
 }  // namespace tensorpager::cuda
 
 extern "C" {
+/// Bytes of device 0's memory, used or not. Initialises CUDA. Throws IoError.
+std::uint64_t tensorpager_cuda_size();
 /// Makes the memory of device 0, once in a process; `budget` in bytes. Throws as its constructor.
 tensorpager::memory::PagedMemory* tensorpager_cuda_make_memory(std::uint64_t budget, void (*thread_observer)());
 }

@@ -100,6 +100,8 @@ memory::PagedMemory* make_card_memory(base::Bytes budget, void (*thread_observer
       budget.count(), thread_observer);
 }
 
+base::Bytes size_of_card() { return base::Bytes(find_in_cuda_library<std::uint64_t()>("tensorpager_cuda_size")()); }
+
 DeviceMemory device_memory() {
   DeviceMemory memory;
   void* const library = load_beside(kCudaLibrary);

@@ -30,6 +30,9 @@ void watch_device(intercept::DeviceStorages& storages);
 /// cuda::PagingAllocator. Initialises CUDA. Throws InvalidArgument, and IoError if the device has less than the budget.
 memory::PagedMemory* make_card_memory(base::Bytes budget, void (*thread_observer)());
 
+/// Bytes of the CUDA device's memory, used or not. Initialises CUDA. Throws InvalidArgument.
+base::Bytes size_of_card();
+
 struct DeviceMemory {
   std::uint64_t allocated = 0, most_allocated = 0, reserved = 0,
                 most_reserved = 0;  // bytes of torch's CUDA allocator on device 0

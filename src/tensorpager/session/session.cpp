@@ -134,8 +134,10 @@ void Session::make_memory(const base::Config& config, base::Bytes budget) {
   g_session.store(this, std::memory_order_release);
 }
 
-void Session::enable(const base::Config& config) {
+void Session::enable(const base::Config& settings) {
   if (active_) throw base::InvalidArgument("Tensorpager is enabled already; call disable() first");
+  base::Config config = settings;
+  if (!config.share_of_card.empty()) config.budget = base::parse_size(config.share_of_card, size_of_card());
   base::Bytes budget = config.budget;
   std::optional<guide::Profile> user_supplied;
   if (!config.plan.empty()) {

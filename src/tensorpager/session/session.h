@@ -37,7 +37,7 @@ class Session {
 
   /// From now on the allocations of this process are charged and paged. Throws InvalidArgument if a session is active
   /// already, or an earlier one had the other binding; IoError if the spill directory cannot be used.
-  void enable(const base::Config& config);
+  void enable(const base::Config& settings);
   /// Pages everything in and lifts the budget. The figures remain readable.
   void disable();
   bool active() const { return active_; }
