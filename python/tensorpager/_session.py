@@ -43,8 +43,8 @@ def enable(
 
     The environment variable of a parameter, such as TENSORPAGER_PLAN_CACHE, applies if it is not given; docs/reference.md lists them.
 
-    budget: bytes, or a size such as ``"2GiB"``, ``"500MB"``, ``"25%"`` (of RAM, or of the CUDA device; under torchrun divided by the ranks on this machine),
-        ``"unlimited"``. Default: unlimited, which only counts.
+    budget: bytes, or a size such as ``"2GiB"``, ``"500MB"``, ``"25%"`` (of RAM, under torchrun divided by the ranks on this machine; or of
+        the CUDA device), ``"unlimited"``. Default: unlimited, which only counts.
     spill: a directory for paged-out bytes, or ``"ram"``. Default: the temporary directory.
     fuzz: seed of random evictions at every op, for testing.
     binding: ``"stable"``, the default: a tensor keeps its address; ``"rebinding"``: one arena of exactly the budget, as on a GPU. One
