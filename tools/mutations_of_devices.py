@@ -18,6 +18,13 @@ MUTATIONS = [
         "memory",
     ),
     Mutation(
+        "staged-copies-share-one-buffer",
+        "transfer/staged_copies.cpp",
+        "std::byte*& buffer = buffers_[device::index_of(queue)];",
+        "std::byte*& buffer = buffers_[0];",
+        "transfer",
+    ),
+    Mutation(
         "page-in-before-the-users-of-its-place",
         "transfer/stream_queues.cpp",
         "timeline_.order(Queue::kPageIns, transfer.after | pool_.fence_of(transfer.slot));",

@@ -170,6 +170,18 @@ def test_torch_says_what_is_resident(tmp_path):
     assert figures["most_after"] == figures["allocated_after"] <= MIB
 
 
+def test_what_is_paged_out_beyond_the_pinned_memory_is_staged(tmp_path):
+    program = [PROGRAMS / "gpt.py", "--device", "cuda", "--steps", 10]
+    plain, _, _ = run(tmp_path, *program)
+    options = ["--plan-sync", "--pinned", MIB]
+    paged, stats, said = run(tmp_path, *program, budget=20 * MIB, schedule="2", options=options)
+    check_paged(stats, 20 * MIB)
+    assert paged == plain
+    assert stats["windows_as_planned"] > 2
+    # Of it half are the two buffers, which are taken with the first copies that are staged.
+    assert stats["pinned_bytes"] == MIB and "; pinned 1.00 MiB" in said
+
+
 def test_budget_may_be_a_share_of_the_card(tmp_path):
     small, stats = tmp_path / "small.machine", tmp_path / "stats.json"
     machine = run_command("machine", "h100-80g").stdout

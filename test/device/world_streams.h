@@ -13,7 +13,7 @@
 
 namespace tensorpager::device {
 
-class WorldStreams final : public Streams {
+class WorldStreams : public Streams {
  public:
   using Range = fake_cuda::Range;
 
@@ -58,6 +58,11 @@ class WorldStreams final : public Streams {
     const std::size_t n = bytes.count();
     world_.queues().enqueue(queue_of(queue), "copy", {{to, n, true}, {from, n, false}},
                             [this, to, from, n] { std::memcpy(view(to), view(from), n); });
+  }
+  void copy_on_host(Queue queue, std::byte* to, const std::byte* from, base::Bytes bytes) override {
+    const std::size_t n = bytes.count();
+    world_.queues().enqueue(queue_of(queue), "copy on the host", {{to, n, true}, {from, n, false}},
+                            [to, from, n] { std::memcpy(to, from, n); });
   }
   std::byte* allocate(base::Bytes bytes) override { return static_cast<std::byte*>(world_.allocate(0, bytes.count())); }
   void free(std::byte* memory) noexcept override { world_.free(memory); }

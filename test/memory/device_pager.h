@@ -15,11 +15,14 @@
 namespace tensorpager::memory {
 
 struct DevicePager {
-  DevicePager(const std::string& schedule, base::Bytes budget)
+  /// `pinned`: the most pinned memory for what is paged out; the rest is pageable.
+  DevicePager(const std::string& schedule, base::Bytes budget,
+              base::Bytes pinned = base::Bytes(std::uint64_t{64} << 20))
       : streams(schedule), arena(new DeviceArena(streams, timeline, budget)) {
     pager::Pager::Options options;
     options.budget = budget;
-    pager.start(options, transfer::make_stream_queues(streams, timeline, base::Bytes(std::uint64_t{64} << 20)));
+    pager.start(options, transfer::make_stream_queues(streams, timeline,
+                                                      {.pinned = pinned, .all = base::Bytes(std::uint64_t{64} << 20)}));
   }
 
   /// The number of races so far, once the device has done all.

@@ -137,7 +137,7 @@ class DeviceProgramTest : public testing::TestWithParam<Case> {
   }
 
   std::mt19937_64 random_{GetParam().seed};
-  DevicePager device_{GetParam().schedule, kBudget};
+  DevicePager device_{GetParam().schedule, kBudget, GetParam().seed % 3 == 0 ? 64_KiB : 64_MiB};
   WorldStreams& streams_ = device_.streams;
   pager::Pager& pager_ = device_.pager;
   pager::WorkingRoom room_;

@@ -33,12 +33,13 @@ TEST(ExitLine, CallsABudgetThatLimitsNothingUnlimited) {
   EXPECT_EQ(exit_line(ending).substr(0, 35), "need 40.0 MiB, budget unlimited, pe");
 }
 
-TEST(ExitLine, TellsOfBytesOverAndOutsideTheBudgetAtItsEnd) {
+TEST(ExitLine, TellsOfBytesThatArePinnedAndOverAndOutsideTheBudgetAtItsEnd) {
   Ending ending = trained();
   ending.counts.over_budget_bytes = 2 * kMiB;
+  ending.counts.pinned_bytes = 4 * kMiB;
   ending.outside_budget_bytes = 3 * kMiB;
-  EXPECT_TRUE(
-      exit_line(ending).ends_with(" of 6.0 s; OVER BUDGET by 2.00 MiB; 3.00 MiB of foreign memory outside the budget"))
+  EXPECT_TRUE(exit_line(ending).ends_with(
+      " of 6.0 s; pinned 4.00 MiB; OVER BUDGET by 2.00 MiB; 3.00 MiB of foreign memory outside the budget"))
       << exit_line(ending);
 }
 

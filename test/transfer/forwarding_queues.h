@@ -25,6 +25,7 @@ class ForwardingQueues : public Queues {
   void before_fork() override { queues_->before_fork(); }
   void after_fork(bool in_child) override { queues_->after_fork(in_child); }
   base::Bytes reserved() const override { return queues_->reserved(); }
+  base::Bytes pinned() const override { return queues_->pinned(); }
   Rates rates() const override { return queues_->rates(); }
   std::string name() const override { return queues_->name(); }
 

@@ -6,7 +6,8 @@
 
 #include "../device/world_streams.h"
 #include "tensorpager/base/errors.h"
-#include "tensorpager/transfer/pinned_pool.h"
+#include "tensorpager/transfer/host_pool.h"
+#include "tensorpager/transfer/staged_copies.h"
 
 namespace tensorpager::transfer {
 namespace {
@@ -39,7 +40,7 @@ class StreamQueuesTest : public testing::Test {
 
   WorldStreams streams_{"3"};
   device::StreamTimeline timeline_{streams_};
-  std::unique_ptr<Queues> queues_ = make_stream_queues(streams_, timeline_, 64_MiB);
+  std::unique_ptr<Queues> queues_ = make_stream_queues(streams_, timeline_, {.pinned = 64_MiB, .all = 64_MiB});
   std::byte* const from_ = streams_.allocate(kSize);
   std::byte* const to_ = streams_.allocate(kSize);
 };
@@ -86,23 +87,85 @@ TEST_F(StreamQueuesTest, AllThatIsSubmittedIsDoneBeforeTheyEnd) {
   EXPECT_EQ(timeline_.host_waits(), 1u);
 }
 
-TEST(PinnedPool, TakesSlabsWithinItsLimitAndSaysWhatToDoWhenItIsFull) {
+TEST(HostPool, TakesSlabsWithinItsLimitsAndSaysWhatToDoWhenItIsFull) {
   WorldStreams streams("now");
-  PinnedPool pool(streams, PinnedPool::kSlab + 1_MiB);
-  const Slot first = pool.reserve(PinnedPool::kSlab);
-  EXPECT_EQ(pool.pinned(), PinnedPool::kSlab);
+  HostPool pool(streams, HostPool::kSlab + 1_MiB, HostPool::kSlab + HostPool::kSlab);
+  const Slot first = pool.reserve(HostPool::kSlab);
+  EXPECT_EQ(pool.pinned(), HostPool::kSlab);
   const Slot second = pool.reserve(1_MiB);
-  EXPECT_EQ(pool.pinned(), PinnedPool::kSlab + 1_MiB) << "the last slab is as large as the limit allows";
-  EXPECT_EQ(pool.reserved(), PinnedPool::kSlab + 1_MiB);
+  EXPECT_EQ(pool.pinned(), HostPool::kSlab + 1_MiB) << "the last slab is as large as the limit allows";
+  EXPECT_EQ(pool.reserved(), HostPool::kSlab + 1_MiB);
+  const Slot beyond = pool.reserve(1_KiB);
+  EXPECT_TRUE(pool.is_pinned(second));
+  EXPECT_FALSE(pool.is_pinned(beyond));
+  EXPECT_EQ(pool.pageable(), HostPool::kSlab - 1_MiB);
   try {
-    pool.reserve(1_KiB);
+    pool.reserve(HostPool::kSlab);
     FAIL() << "was not refused";
   } catch (const IoError& error) {
-    EXPECT_NE(std::string(error.what()).find("--pinned"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("give the device a larger budget"), std::string::npos) << error.what();
   }
   pool.release(first);
-  EXPECT_EQ(pool.reserve(1_KiB).file, first.file) << "what was released is used again";
-  pool.release(second);
+  EXPECT_EQ(pool.reserve(1_KiB).file, first.file) << "what was released is used again, and pinned memory first";
+}
+
+class RefusingStreams final : public device::WorldStreams {
+ public:
+  RefusingStreams() : WorldStreams("now") {}
+  std::byte* allocate_pinned(Bytes bytes) override {
+    ++asked_;
+    throw IoError("cudaHostAlloc", "pinned memory", bytes, ENOMEM);
+  }
+  int asked() const { return asked_; }
+
+ private:
+  int asked_ = 0;
+};
+
+TEST(HostPool, UsesPageableMemoryIfTheRuntimeHasNoPinnedAndAsksForItOnce) {
+  RefusingStreams streams;
+  HostPool pool(streams, kUnlimited, HostPool::kSlab + HostPool::kSlab);
+  EXPECT_FALSE(pool.is_pinned(pool.reserve(1_KiB)));
+  EXPECT_FALSE(pool.is_pinned(pool.reserve(HostPool::kSlab)));
+  EXPECT_EQ(streams.asked(), 1);
+}
+
+TEST(StagedCopies, BuffersTakeAQuarterOfAllPinnedMemoryAtMost) {
+  EXPECT_EQ(StagedCopies::buffer_within(kUnlimited), StagedCopies::kBuffer);
+  EXPECT_EQ(StagedCopies::buffer_within(64_KiB), 16_KiB);
+  EXPECT_EQ(StagedCopies::buffer_within(1_B), StagedCopies::kSmallestBuffer);
+}
+
+TEST(StagedCopies, MoveBytesOfAnyLengthInEveryOrderOfTheQueues) {
+  for (const char* schedule : {"now", "1", "2", "3", "4", "5"}) {
+    WorldStreams streams(schedule);
+    device::StreamTimeline timeline(streams);
+    const auto queues = make_stream_queues(streams, timeline, {.pinned = 16_KiB, .all = 64_MiB});
+    const Bytes size = 12_KiB + 512_B;  // buffers have 4 KiB
+    std::byte* const from = streams.allocate(size);
+    std::byte* const to = streams.allocate(size);
+    const Slot pinned = queues->reserve(8_KiB);
+    const Slot slot = queues->reserve(size);
+    streams.launch("fill", {{from, size.count(), true}}, [&] {
+      auto* const bytes = static_cast<std::uint8_t*>(streams.view(from));
+      for (std::size_t i = 0; i < size.count(); ++i) bytes[i] = static_cast<std::uint8_t>(i % 251);
+    });
+    const Fence filled = timeline.submitted_to(device::set_of(Queue::kCompute));
+    const Ticket out = queues->submit(PageOut{.after = filled, .from = {from, size.count()}, .slot = slot});
+    timeline.order(Queue::kCompute, out);
+    streams.launch("wipe", {{from, size.count(), true}}, [&] { std::memset(streams.view(from), 0, size.count()); });
+    queues->submit(PageIn{.slot = slot, .to = {{to, 5000}, {to + 5000, size.count() - 5000}}});
+    queues->submit(PageOut{.after = timeline.submitted_to(device::set_of(Queue::kCompute)),
+                           .from = {from, size.count()},
+                           .slot = queues->reserve(size)});  // beside the page-in
+    EXPECT_EQ(streams.host_waits(), 0u);
+    streams.finish();
+    const auto* const found = static_cast<const std::uint8_t*>(streams.view(to));
+    for (std::size_t i = 0; i < size.count(); ++i) ASSERT_EQ(found[i], i % 251) << schedule << ", byte " << i;
+    EXPECT_NE(streams.report().find("\"races\": 0"), std::string::npos) << streams.report();
+    EXPECT_EQ(queues->pinned(), 16_KiB);
+    queues->release(pinned);
+  }
 }
 
 }  // namespace

@@ -31,7 +31,7 @@ struct Config {
   Device device = Device::kHost;
   Bytes budget = kUnlimited;  // hard limit on charged bytes
   std::string share_of_card;  // `80%` of a CUDA device, whose size is known once CUDA is initialised: the budget then
-  Bytes pinned = kUnlimited;  // limit on pinned memory for what a device pages out; at most the machine's RAM
+  Bytes pinned = kUnlimited;  // limit on pinned memory for what a device pages out; the rest is pageable
   std::uint64_t local_ranks = 1;  // ranks on this machine; a budget of N% is divided by it
   std::string spill;              // a directory, or `ram`; empty: the temporary directory
   LinkRates link;                 // limits the rates of the tier

@@ -108,7 +108,8 @@ constexpr Option kOptions[] = {
      .variable = "TENSORPAGER_PINNED",
      .value = "SIZE",
      .takers = kRunAndPrograms,
-     .help = "The most pinned host memory for what a CUDA device pages out; default: the machine's RAM",
+     .help = "The most pinned host memory for what a CUDA device pages out; the rest is copied to pageable memory, "
+             "which is slower. Default: the machine's RAM",
      .read = [](Config& c, std::string_view t) { c.pinned = parse_size(t, physical_memory()); }},
     {.name = "--spill",
      .variable = "TENSORPAGER_SPILL",

@@ -39,7 +39,9 @@ std::unique_ptr<transfer::Queues> CardMemory::make_queues(const base::Config& co
     throw base::InvalidArgument(
         "the budget of the device cannot grow within a process, as its memory is one piece of " +
         base::format_bytes(arena_->size()) + "; start another process");
-  return transfer::make_stream_queues(streams_, timeline_, std::min(config.pinned, base::physical_memory()));
+  return transfer::make_stream_queues(
+      streams_, timeline_,
+      {.pinned = std::min(config.pinned, base::physical_memory()), .all = base::physical_memory()});
 }
 
 }  // namespace tensorpager::cuda

@@ -4,6 +4,8 @@
 #include <c10/cuda/CUDAStream.h>
 
 #include <cerrno>
+#include <cstring>
+#include <memory>
 
 #include "tensorpager/base/errors.h"
 
@@ -118,6 +120,21 @@ double CudaStreams::seconds_between(Event begin, Event end) {
 void CudaStreams::copy(Queue queue, std::byte* to, const std::byte* from, Bytes bytes) {
   check(cudaMemcpyAsync(to, from, bytes.count(), cudaMemcpyDefault, stream_of(queue)), "cudaMemcpyAsync",
         "a tensor's memory", bytes);
+}
+
+void CudaStreams::copy_on_host(Queue queue, std::byte* to, const std::byte* from, Bytes bytes) {
+  struct Copy {
+    std::byte* to;
+    const std::byte* from;
+    std::size_t bytes;
+  };
+  auto copy = std::make_unique<Copy>(to, from, bytes.count());
+  const auto run = [](void* data) {
+    const std::unique_ptr<Copy> mine(static_cast<Copy*>(data));
+    std::memcpy(mine->to, mine->from, mine->bytes);
+  };
+  check(cudaLaunchHostFunc(stream_of(queue), run, copy.get()), "cudaLaunchHostFunc", "a tensor's memory", bytes);
+  static_cast<void>(copy.release());
 }
 
 std::byte* CudaStreams::allocate(Bytes bytes) {

@@ -31,6 +31,7 @@ class CudaStreams final : public device::Streams {
   bool is_done(device::Event event) override;
   double seconds_between(device::Event begin, device::Event end) override;
   void copy(device::Queue queue, std::byte* to, const std::byte* from, base::Bytes bytes) override;
+  void copy_on_host(device::Queue queue, std::byte* to, const std::byte* from, base::Bytes bytes) override;
 
   std::byte* allocate(base::Bytes bytes) override;
   void free(std::byte* memory) noexcept override;

@@ -42,6 +42,9 @@ class Streams {
   /// Device memory on both sides, not overlapping; or pinned host memory on one.
   virtual void copy(Queue queue, std::byte* to, const std::byte* from, base::Bytes bytes) = 0;
 
+  /// Host memory on both sides, not overlapping. Done on the host, when the queue gets to it.
+  virtual void copy_on_host(Queue queue, std::byte* to, const std::byte* from, base::Bytes bytes) = 0;
+
   /// Aligned to 512 bytes.
   virtual std::byte* allocate(base::Bytes bytes) = 0;
   virtual void free(std::byte* memory) noexcept = 0;

@@ -19,6 +19,7 @@ Statistics Pager::statistics() {
   s.resident_bytes = ledger_.resident().count();
   s.slab_bytes = ledger_.slabs().count();
   s.spill_bytes = transfers_.queues() != nullptr ? transfers_.queues()->reserved().count() : 0;
+  s.pinned_bytes = transfers_.queues() != nullptr ? transfers_.queues()->pinned().count() : 0;
   s.ops = clock_ - first_op_;
   s.live_blocks = table_.live();
   s.records = records_;

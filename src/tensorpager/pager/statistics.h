@@ -16,7 +16,8 @@ struct Statistics {
   std::uint64_t resident_bytes = 0;
   std::uint64_t pooled_bytes = 0;
   std::uint64_t slab_bytes = 0;
-  std::uint64_t spill_bytes = 0;  // reserved in the tier below
+  std::uint64_t spill_bytes = 0;   // reserved in the tier below
+  std::uint64_t pinned_bytes = 0;  // of pinned memory, taken for what a device pages out
   std::uint64_t ops = 0;
   std::uint64_t page_outs = 0;  // copies made; clean drops not included
   std::uint64_t page_ins = 0;
@@ -78,6 +79,7 @@ struct Statistics {
     visit("pooled_bytes", pooled_bytes);
     visit("slab_bytes", slab_bytes);
     visit("spill_bytes", spill_bytes);
+    visit("pinned_bytes", pinned_bytes);
     visit("ops", ops);
     visit("page_outs", page_outs);
     visit("page_ins", page_ins);

@@ -49,6 +49,7 @@ std::string text_of(const Children& children) {
 
 std::string exit_line(const Ending& ending) {
   std::string text = (ending.rank.empty() ? "" : "rank " + ending.rank + ": ") + process(ending);
+  if (ending.counts.pinned_bytes > 0) text += "; pinned " + size(ending.counts.pinned_bytes);
   text += excess(ending.counts);
   if (ending.outside_budget_bytes > 0)
     text += "; " + size(ending.outside_budget_bytes) + " of foreign memory outside the budget";

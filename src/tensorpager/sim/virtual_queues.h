@@ -33,6 +33,7 @@ class VirtualQueues final : public transfer::Queues {
   void before_fork() override {}                                     // no bytes are in flight
   void after_fork(bool) override {}
   base::Bytes reserved() const override { return reserved_; }
+  base::Bytes pinned() const override { return {}; }
   Rates rates() const override { return {}; }
   std::string name() const override { return "virtual"; }
 

@@ -71,6 +71,7 @@ class Queues : public device::Timeline {
   virtual void after_fork(bool in_child) = 0;
 
   virtual base::Bytes reserved() const = 0;  // bytes in slots now
+  virtual base::Bytes pinned() const = 0;    // bytes of pinned memory taken for slots and copies
   /// An estimate: a transfer of n bytes takes latency + n / bytes_per_second.
   struct Rate {
     double bytes_per_second = 0;  // 0: no transfer yet, or not measured

@@ -1,7 +1,10 @@
 #include "tensorpager/transfer/stream_queues.h"
 
+#include <algorithm>
+
 #include "tensorpager/transfer/copy_times.h"
-#include "tensorpager/transfer/pinned_pool.h"
+#include "tensorpager/transfer/host_pool.h"
+#include "tensorpager/transfer/staged_copies.h"
 
 namespace tensorpager::transfer {
 namespace {
@@ -11,8 +14,12 @@ using device::Queue;
 
 class StreamQueues final : public Queues {
  public:
-  StreamQueues(device::Streams& streams, device::StreamTimeline& timeline, Bytes pinned)
-      : streams_(streams), timeline_(timeline), pool_(streams, pinned) {}
+  /// Of pinned memory, what `staged` may take is left to it.
+  StreamQueues(device::Streams& streams, device::StreamTimeline& timeline, HostLimits limits)
+      : streams_(streams),
+        timeline_(timeline),
+        staged_(streams, StagedCopies::buffer_within(limits.pinned)),
+        pool_(streams, limits.pinned - std::min(limits.pinned, staged_.most_pinned()), limits.all) {}
   ~StreamQueues() override { timeline_.block_host(submitted()); }
 
   Slot reserve(Bytes bytes) override { return pool_.reserve(bytes); }
@@ -22,21 +29,25 @@ class StreamQueues final : public Queues {
     if (transfer.first) transfer.first();
     timeline_.order(Queue::kPageOuts, transfer.after | pool_.fence_of(transfer.slot));
     const CopyTimes::Begun begun = times_.begin(Queue::kPageOuts);
-    streams_.copy(Queue::kPageOuts, pool_.memory_of(transfer.slot) + transfer.at.count(), transfer.from.data(),
-                  Bytes(transfer.from.size()));
+    std::byte* const to = pool_.memory_of(transfer.slot) + transfer.at.count();
+    or_note(Queue::kPageOuts, transfer.slot, [&] {
+      if (pool_.is_pinned(transfer.slot))
+        streams_.copy(Queue::kPageOuts, to, transfer.from.data(), Bytes(transfer.from.size()));
+      else
+        staged_.out(to, transfer.from);
+    });
     times_.end(begun, Queue::kPageOuts, Bytes(transfer.from.size()));
     return note(Queue::kPageOuts, transfer.slot);
   }
   Ticket submit(PageIn transfer) override {
     timeline_.order(Queue::kPageIns, transfer.after | pool_.fence_of(transfer.slot));
     const CopyTimes::Begun begun = times_.begin(Queue::kPageIns);
-    const std::byte* const first = pool_.memory_of(transfer.slot) + transfer.at.count();
-    const std::byte* from = first;
-    for (const std::span<std::byte> part : transfer.to) {
-      streams_.copy(Queue::kPageIns, part.data(), from, Bytes(part.size()));
-      from += part.size();
-    }
-    times_.end(begun, Queue::kPageIns, Bytes(static_cast<std::uint64_t>(from - first)));
+    const std::byte* const from = pool_.memory_of(transfer.slot) + transfer.at.count();
+    Bytes bytes;
+    or_note(Queue::kPageIns, transfer.slot, [&] {
+      bytes = pool_.is_pinned(transfer.slot) ? copy_in(transfer.to, from) : staged_.in(transfer.to, from);
+    });
+    times_.end(begun, Queue::kPageIns, bytes);
     const Ticket ticket = note(Queue::kPageIns, transfer.slot);
     if (transfer.then) transfer.then();
     return ticket;
@@ -54,10 +65,28 @@ class StreamQueues final : public Queues {
   void after_fork(bool) override {}
 
   Bytes reserved() const override { return pool_.reserved(); }
+  Bytes pinned() const override { return pool_.pinned() + staged_.pinned(); }
   Rates rates() const override { return times_.rates(); }
   std::string name() const override { return "pinned memory"; }
 
  private:
+  Bytes copy_in(const std::vector<std::span<std::byte>>& to, const std::byte* from) {
+    Bytes copied;
+    for (const std::span<std::byte> part : to) {
+      streams_.copy(Queue::kPageIns, part.data(), from + copied.count(), Bytes(part.size()));
+      copied += Bytes(part.size());
+    }
+    return copied;
+  }
+  /// If it fails on the way, memory and slot are not free before what it has submitted is done.
+  void or_note(Queue queue, const Slot& slot, auto&& copy) {
+    try {
+      copy();
+    } catch (...) {
+      note(queue, slot);
+      throw;
+    }
+  }
   Ticket note(Queue queue, const Slot& slot) {
     const Ticket ticket = timeline_.submitted(queue);
     last_[device::index_of(queue)] = ticket;
@@ -67,15 +96,17 @@ class StreamQueues final : public Queues {
 
   device::Streams& streams_;
   device::StreamTimeline& timeline_;
-  PinnedPool pool_;
+  StagedCopies staged_;
+  HostPool pool_;
   CopyTimes times_{streams_};
   Ticket last_[2] = {{Queue::kPageOuts, 0}, {Queue::kPageIns, 0}};
 };
 
 }  // namespace
 
-std::unique_ptr<Queues> make_stream_queues(device::Streams& streams, device::StreamTimeline& timeline, Bytes pinned) {
-  return std::make_unique<StreamQueues>(streams, timeline, pinned);
+std::unique_ptr<Queues> make_stream_queues(device::Streams& streams, device::StreamTimeline& timeline,
+                                           HostLimits limits) {
+  return std::make_unique<StreamQueues>(streams, timeline, limits);
 }
 
 }  // namespace tensorpager::transfer

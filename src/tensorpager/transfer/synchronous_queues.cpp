@@ -36,6 +36,7 @@ class SynchronousQueues final : public Queues {
   void before_fork() override {}  // nothing is in flight
   void after_fork(bool) override { tier_->after_fork(); }
   Bytes reserved() const override { return tier_->reserved(); }
+  Bytes pinned() const override { return {}; }
   Rates rates() const override { return {}; }
   std::string name() const override { return tier_->name(); }
 

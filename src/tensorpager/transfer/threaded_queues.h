@@ -43,6 +43,7 @@ class ThreadedQueues final : public Queues {
   void before_fork() override;
   void after_fork(bool in_child) override;
   base::Bytes reserved() const override { return tier_->reserved(); }
+  base::Bytes pinned() const override { return {}; }
   Rates rates() const override;
   std::string name() const override;
 
