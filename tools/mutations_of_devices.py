@@ -21,7 +21,7 @@ MUTATIONS = [
         "staged-copies-share-one-buffer",
         "transfer/staged_copies.cpp",
         "std::byte*& buffer = buffers_[device::index_of(queue)];",
-        "std::byte*& buffer = buffers_[0];",
+        "std::byte*& buffer = buffers_[0 * device::index_of(queue)];",
         "transfer",
     ),
     Mutation(
