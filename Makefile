@@ -17,16 +17,16 @@ demo: build
 	tools/debian_package.sh dataset-fashion-mnist
 	.venv/bin/python examples/demo.py
 
+# The benchmarks are compiled, too.
 test: build
-	cmake --build --preset $(PRESET)
+	cmake --build --preset $(PRESET) --target all bench_modules
 	ctest --preset $(PRESET)
 	$(PYTEST)
 
-# With the tests marked or labelled slow, the contract under the rebinding binding too, the benchmarks compiled, with a second
-# version of torch, and the static analyzer.
+# With the tests marked or labelled slow, the contract under the rebinding binding too, with a second version of torch,
+# and the static analyzer.
 test-full: build
-	cmake --build --preset $(PRESET)
-	cmake --build --preset $(PRESET) --target bench_modules
+	cmake --build --preset $(PRESET) --target all bench_modules
 	ctest --preset $(PRESET)-full
 	$(PYTEST) -m ""
 	TENSORPAGER_BINDING=rebinding $(PYTEST) test/contract

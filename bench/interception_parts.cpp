@@ -60,7 +60,7 @@ void see_calls(const std::string& level) {
   pager::t_state.replayed_later = level == "captured" ? 1 : 0;
   const bool watches = level == "captured" || level == "watched";
   the_pager.set_rebuilder(watches ? &replayer : nullptr);
-  if (watches) replay::start_capturing(replayer, replay::Captures::kPlanned);
+  if (watches) replay::start_capturing(replayer, replay::Captures::kPlanned, base::Device::kHost);
   intercept::KernelRunner runner;
   if (watches) runner = replay::capturing_runner(replay::Captures::kPlanned);
   if (level == "captured") runner.run = &run_as_next_row;
