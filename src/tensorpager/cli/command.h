@@ -24,6 +24,9 @@ void add_run_command(CLI::App& app, const Program& program);
 /// `estimate`: the memory that a program needs on a card.
 void add_estimate_command(CLI::App& app, const Program& program);
 
+/// `fit`: the batch that fits on a machine.
+void add_fit_command(CLI::App& app, const Program& program);
+
 /// `trace`: records a program.
 void add_trace_command(CLI::App& app, const Program& program);
 

@@ -20,7 +20,8 @@ constexpr void (*kVerbs[])(CLI::App&, const Program&) = {
     &tensorpager::cli::add_doctor_command,   &tensorpager::cli::add_machine_command,
     &tensorpager::cli::add_plan_command,     &tensorpager::cli::add_validate_command,
     &tensorpager::cli::add_simulate_command, &tensorpager::cli::add_report_command,
-    &tensorpager::cli::add_estimate_command, &tensorpager::cli::add_options_command};
+    &tensorpager::cli::add_estimate_command, &tensorpager::cli::add_fit_command,
+    &tensorpager::cli::add_options_command};
 
 }  // namespace
 

@@ -1,7 +1,8 @@
 #include "tensorpager/fit/budgets.h"
 
+#include <algorithm>
+
 #include "tensorpager/plan/liveness.h"
-#include "tensorpager/planning/planner.h"
 #include "tensorpager/sim/simulator.h"
 
 namespace tensorpager::fit {
@@ -9,19 +10,32 @@ namespace {
 
 constexpr std::uint64_t kSteps = 32;
 
+/// Of a plan with replays nothing is known by op: then the whole need beyond the budget.
+base::Bytes most_away(const trace::Trace& trace, const plan::Plan& plan) {
+  const plan::Liveness liveness(trace);
+  const auto& curve = plan.predicted.curve;
+  if (curve.size() != liveness.ops()) return liveness.need() - std::min(liveness.need(), plan.budget);
+  base::Bytes most;
+  for (std::uint32_t op = 0; op < liveness.ops(); ++op)
+    most = std::max(most, liveness.live(op) - std::min(liveness.live(op), curve[op]));
+  return most;
+}
+
 }  // namespace
 
-std::optional<Cost> cost_of(const trace::Trace& trace, const machine::Machine& machine, base::Bytes budget) {
-  const auto plan = planning::make_pages_planner()->plan({.trace = trace, .machine = machine, .budget = budget});
+std::optional<Cost> cost_of(const trace::Trace& trace, const machine::Machine& machine, base::Bytes budget,
+                            const planning::Planner& planner) {
+  const auto plan = planner.plan({.trace = trace, .machine = machine, .budget = budget});
   if (!plan) return std::nullopt;
   const sim::Outcome outcome = sim::simulate(trace, plan.value(), machine);
   const auto& measured = outcome.measured;
-  const double compute = static_cast<double>(measured.compute.count());
+  const double compute = static_cast<double>(machine.time_of_ops(trace).count());
   return Cost{.budget = budget,
               .step = measured.step,
               .overhead = compute > 0 ? static_cast<double>(measured.step.count()) / compute - 1 : 0,
               .page_out = measured.page_out,
-              .page_in = measured.page_in};
+              .page_in = measured.page_in,
+              .away = most_away(trace, plan.value())};
 }
 
 Cost cheapest_within(const trace::Trace& trace, const machine::Machine& machine, double overhead, unsigned most_plans) {

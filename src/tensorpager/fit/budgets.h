@@ -6,6 +6,7 @@
 #include "tensorpager/base/bytes.h"
 #include "tensorpager/machine/machine.h"
 #include "tensorpager/plan/plan.h"
+#include "tensorpager/planning/planner.h"
 #include "tensorpager/trace/record.h"
 
 namespace tensorpager::fit {
@@ -15,10 +16,13 @@ struct Cost {
   machine::Nanoseconds step{0};
   double overhead = 0;  // step over compute, minus 1
   base::Bytes page_out, page_in;
+  base::Bytes away =
+      {};  // the most that the program has alive and the budget does not hold: in host memory, or dropped
 };
 
-/// Returns nullopt if no plan fits into the budget.
-std::optional<Cost> cost_of(const trace::Trace& trace, const machine::Machine& machine, base::Bytes budget);
+/// Returns nullopt if no plan of the planner fits into the budget.
+std::optional<Cost> cost_of(const trace::Trace& trace, const machine::Machine& machine, base::Bytes budget,
+                            const planning::Planner& planner = *planning::make_pages_planner());
 
 /// Returns the smallest budget whose plan costs at most `overhead`, to 1/32 of the distance from floor to need, or the
 /// need itself if no smaller one does. After `most_plans` plans it returns the smallest found.

@@ -1,8 +1,8 @@
 #include "tensorpager/planning/caching_model.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
-#include <set>
 #include <tuple>
 #include <vector>
 
@@ -18,66 +18,62 @@ constexpr std::uint64_t kSmallSegment = 2 * kMiB;
 constexpr std::uint64_t kLargeSegment = 20 * kMiB;
 constexpr std::uint64_t kOwnSegment = 10 * kMiB;  // from here on a request has a segment of its own
 
-class CachingModel {
- public:
-  std::uint64_t reserved() const { return reserved_; }
-
-  /// The address; segments lie far apart.
-  std::uint64_t take(std::uint64_t bytes) {
-    bytes = (bytes + kRounding - 1) / kRounding * kRounding;
-    auto& free = pools_[bytes > kSmall];
-    auto found = free.lower_bound({bytes, 0});
-    if (found == free.end()) {
-      const std::uint64_t segment = bytes <= kSmall       ? kSmallSegment
-                                    : bytes < kOwnSegment ? kLargeSegment
-                                                          : (bytes + 2 * kMiB - 1) / (2 * kMiB) * (2 * kMiB);
-      reserved_ += segment;
-      next_ += kApart;
-      found = free.emplace(segment, next_).first;
-    }
-    const auto [size, address] = *found;
-    free.erase(found);
-    // A large block is only split where more than a small request is left.
-    const bool is_split = bytes <= kSmall ? size - bytes >= kRounding : size - bytes > kSmall;
-    taken_[address] = is_split ? bytes : size;
-    if (is_split) free.emplace(size - bytes, address + bytes);
-    return address;
-  }
-
-  void give_back(std::uint64_t address) {
-    std::uint64_t size = taken_.at(address);
-    taken_.erase(address);
-    for (auto& free : pools_) {
-      for (auto block = free.begin(); block != free.end();) {
-        const auto [other, at] = *block;
-        const bool touches = at / kApart == address / kApart && (at + other == address || address + size == at);
-        if (!touches) {
-          ++block;
-          continue;
-        }
-        address = std::min(address, at);
-        size += other;
-        free.erase(block);
-        block = free.begin();
-      }
-    }
-    pools_[pool_of(address)].emplace(size, address);
-  }
-
-  void note_pool(std::uint64_t address, std::uint64_t bytes) { pool_by_segment_[address / kApart] = bytes > kSmall; }
-
- private:
-  static constexpr std::uint64_t kApart = std::uint64_t{1} << 45;
-  std::size_t pool_of(std::uint64_t address) const { return pool_by_segment_.at(address / kApart); }
-
-  std::set<std::pair<std::uint64_t, std::uint64_t>> pools_[2];  // free: size, address
-  std::map<std::uint64_t, std::uint64_t> taken_;                // address -> size
-  std::map<std::uint64_t, std::size_t> pool_by_segment_;
-  std::uint64_t reserved_ = 0;
-  std::uint64_t next_ = 0;
-};
-
 }  // namespace
+
+std::uint64_t CachingModel::take(std::uint64_t bytes) {
+  bytes = (bytes + kRounding - 1) / kRounding * kRounding;
+  const std::size_t number = bytes > kSmall ? 1 : 0;
+  Pool& pool = pools_[number];
+  if (pool.by_size.lower_bound({bytes, 0}) == pool.by_size.end()) {
+    const std::uint64_t segment = bytes <= kSmall       ? kSmallSegment
+                                  : bytes < kOwnSegment ? kLargeSegment
+                                                        : (bytes + 2 * kMiB - 1) / (2 * kMiB) * (2 * kMiB);
+    reserved_ += segment;
+    next_ += kApart;
+    pool_of_segment_[next_ / kApart] = number;
+    add(pool, next_, segment);
+  }
+  const auto [size, address] = *pool.by_size.lower_bound({bytes, 0});
+  remove(pool, address, size);
+  // A large block is only split where more than a small request is left.
+  const bool is_split = bytes <= kSmall ? size - bytes >= kRounding : size - bytes > kSmall;
+  taken_[address] = is_split ? bytes : size;
+  if (is_split) add(pool, address + bytes, size - bytes);
+  return address;
+}
+
+void CachingModel::give_back(std::uint64_t address) {
+  const std::uint64_t segment = address / kApart;
+  std::uint64_t size = taken_.at(address);
+  taken_.erase(address);
+  Pool& pool = pools_[pool_of_segment_.at(segment)];
+  auto next = pool.by_address.find(address + size);
+  if (next != pool.by_address.end() && next->first / kApart == segment) {
+    const std::uint64_t more = next->second;
+    remove(pool, address + size, more);
+    size += more;
+  }
+  next = pool.by_address.lower_bound(address);
+  if (next != pool.by_address.begin()) {
+    const auto [before, length] = *std::prev(next);
+    if (before + length == address && before / kApart == segment) {
+      remove(pool, before, length);
+      address = before;
+      size += length;
+    }
+  }
+  add(pool, address, size);
+}
+
+void CachingModel::add(Pool& pool, std::uint64_t address, std::uint64_t size) {
+  pool.by_size.emplace(size, address);
+  pool.by_address.emplace(address, size);
+}
+
+void CachingModel::remove(Pool& pool, std::uint64_t address, std::uint64_t size) {
+  pool.by_size.erase({size, address});
+  pool.by_address.erase(address);
+}
 
 base::Bytes cached_for(const Plan& plan) {
   struct Event {
@@ -109,7 +105,6 @@ base::Bytes cached_for(const Plan& plan) {
     auto& of = addresses[row.storage];
     if (event.takes) {
       of.push_back(model.take(row.bytes.count()));
-      model.note_pool(of.back(), row.bytes.count());
     } else if (!of.empty()) {
       model.give_back(of.front());
       of.erase(of.begin());

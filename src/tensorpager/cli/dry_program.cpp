@@ -1,0 +1,89 @@
+#include "tensorpager/cli/dry_program.h"
+
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "tensorpager/base/errors.h"
+#include "tensorpager/cli/start_program.h"
+
+namespace tensorpager::cli {
+namespace {
+
+namespace files = std::filesystem;
+
+void send_output_to(const files::path& log) {
+  const int file = open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  if (file < 0 || dup2(file, STDOUT_FILENO) < 0 || dup2(file, STDERR_FILENO) < 0)
+    throw base::IoError("open", log.string(), base::Bytes(0), errno);
+}
+
+/// The last lines of a program's output.
+std::string tail_of(const files::path& log) {
+  constexpr std::size_t kLines = 6;
+  std::ifstream in(log);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  std::string text;
+  for (std::size_t i = lines.size() > kLines ? lines.size() - kLines : 0; i < lines.size(); ++i)
+    text += "\n  " + lines[i];
+  return text;
+}
+
+}  // namespace
+
+Scratch::Scratch() {
+  std::string name = (files::temp_directory_path() / "tensorpager-XXXXXX").string();
+  if (mkdtemp(name.data()) == nullptr) throw base::IoError("mkdtemp", name, base::Bytes(0), errno);
+  path_ = name;
+}
+
+Scratch::~Scratch() {
+  std::error_code ignored;
+  files::remove_all(path_, ignored);
+}
+
+void run_dry(const DryRun& run, const Program& program, const char* what) {
+  Settings settings{{"TENSORPAGER_BUDGET", "unlimited"},
+                    {"TENSORPAGER_TRACE", run.trace.string()},
+                    {"TENSORPAGER_STATS", run.stats.string()},
+                    {"TENSORPAGER_DEVICE", run.card.empty() ? "cpu" : "cuda"},
+                    {"TENSORPAGER_DRY", "1"}};
+  if (!run.card.empty()) settings["TENSORPAGER_EMULATE"] = run.card;
+  const pid_t child = fork();
+  if (child < 0) throw base::IoError("fork", "the program", base::Bytes(0), errno);
+  if (child == 0) {
+    try {
+      if (!run.log.empty()) send_output_to(run.log);
+      start_program(settings, program);
+    } catch (const std::exception& error) {
+      std::fprintf(stderr, "tensorpager: %s\n", error.what());
+    }
+    _exit(2);
+  }
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
+  if (files::exists(run.trace) && files::file_size(run.trace) > 0) return;
+  const std::string how = WIFSIGNALED(status) ? "was ended by signal " + std::to_string(WTERMSIG(status))
+                                              : "ended with exit code " + std::to_string(WEXITSTATUS(status));
+  throw NotPossible("no " + std::string(what) + ": the program " + how + " before a step of it on the " +
+                    (run.card.empty() ? "CPU" : "CUDA device") + " had repeated" +
+                    (run.log.empty() ? "" : "; its last lines:" + tail_of(run.log)));
+}
+
+TorchMemory torch_memory_of(const DryRun& run) {
+  std::ifstream in(run.stats);
+  if (!in) throw base::IoError("open", run.stats.string(), base::Bytes(0), errno);
+  const auto emulation = nlohmann::json::parse(in).at("emulation");
+  const auto bytes = [&](const char* name) { return base::Bytes(emulation.at(name).get<std::uint64_t>()); };
+  return {bytes("max_allocated_bytes"), bytes("max_reserved_bytes")};
+}
+
+}  // namespace tensorpager::cli

@@ -1,0 +1,40 @@
+// Runs a program dry in a child process, to learn what one of its steps does.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "tensorpager/cli/command.h"
+
+namespace tensorpager::cli {
+
+/// A temporary directory, removed at the end of its scope. Throws IoError if there is none.
+class Scratch {
+ public:
+  Scratch();
+  ~Scratch();
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+struct DryRun {
+  std::string card;             // to emulate; empty: the program runs on the CPU
+  std::filesystem::path trace;  // file that gets the trace of a step
+  std::filesystem::path stats;  // file that gets the statistics
+  std::filesystem::path log;    // file that gets what the program prints; empty: it is shown
+};
+
+/// Throws NotPossible with the program's last lines if it wrote no trace. `what` is missing then: `estimate`.
+void run_dry(const DryRun& run, const Program& program, const char* what);
+
+/// What torch's allocator for the emulated card did in a dry run. Throws IoError if the statistics cannot be read.
+struct TorchMemory {
+  base::Bytes most_allocated, most_reserved;
+};
+TorchMemory torch_memory_of(const DryRun& run);
+
+}  // namespace tensorpager::cli

@@ -1,0 +1,213 @@
+// `tensorpager fit`: which batch fits on a machine, and what it costs. It runs the program dry at two sizes, scales the
+// traces between and beyond, plans for the sizes that matter, and checks the answer by one more dry run.
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <regex>
+
+#include "tensorpager/base/errors.h"
+#include "tensorpager/cli/command.h"
+#include "tensorpager/cli/dry_program.h"
+#include "tensorpager/cli/emulate.h"
+#include "tensorpager/cli/fit_screen.h"
+#include "tensorpager/fit/estimate.h"
+#include "tensorpager/fit/plain.h"
+#include "tensorpager/machine/machine_io.h"
+#include "tensorpager/plan/liveness.h"
+#include "tensorpager/trace/trace_io.h"
+
+namespace tensorpager::cli {
+namespace {
+
+struct FitOptions {
+  std::string machine, budget, planner = "pages";
+  double overhead = 10;  // percent
+  std::uint64_t from = 16;
+  bool json = false, verbose = false;
+};
+
+/// Larger traces take seconds to plan, so fewer sizes are tried.
+unsigned most_plans(std::size_t ops) { return ops > 5000 ? 8 : ops > 1500 ? 14 : 24; }
+
+/// The program with a number in the place of `{name}`.
+class Template {
+ public:
+  /// Throws InvalidArgument if there is no `{name}`, or there are several names.
+  explicit Template(const Program& program) : program_(program) {
+    const std::regex pattern(R"(\{([A-Za-z_][A-Za-z0-9_]*)\})");
+    for (const std::string& word : program)
+      for (std::sregex_iterator found(word.begin(), word.end(), pattern), end; found != end; ++found) {
+        if (!name_.empty() && name_ != (*found)[1])
+          throw base::InvalidArgument("{" + name_ + "} and {" + (*found)[1].str() +
+                                      "} in the program: write a number for one of them");
+        name_ = (*found)[1];
+      }
+    if (name_.empty())
+      throw base::InvalidArgument(
+          "nothing to vary: write {batch} for the number in the program's arguments, as in `tensorpager fit --machine "
+          "h100-80g -- python train.py --batch {batch}`");
+  }
+
+  const std::string& name() const { return name_; }
+  Program at(std::uint64_t size) const {
+    const std::string mark = "{" + name_ + "}", number = std::to_string(size);
+    Program words = program_;
+    for (std::string& word : words)
+      for (std::size_t at = 0; (at = word.find(mark, at)) != std::string::npos; at += number.size())
+        word.replace(at, mark.size(), number);
+    return words;
+  }
+
+ private:
+  const Program& program_;
+  std::string name_;
+};
+
+class Fit {
+ public:
+  Fit(const FitOptions& options, const Program& program)
+      : options_(options), template_(program), machine_(machine::find_machine(machine_of_card(options.machine))) {}
+
+  FitAnswer run() {
+    FitAnswer answer;
+    answer.machine = machine_.name;
+    answer.name = template_.name();
+    answer.question = question();
+    const fit::Scaling scaling = trace_two();
+    answer.first = scaling.first().size;
+    answer.second = scaling.second().size;
+    answer.question.most_plans = most_plans(scaling.first().trace.ops.size());
+    if (machine_.card) {
+      answer.card = machine_.card->memory;
+      answer.plain = largest_plain(scaling);
+    }
+    const auto planner = planning::make_planner(options_.planner);
+    answer.found = fit::search(scaling, machine_, *planner, answer.question, [&](std::uint64_t size) {
+      say("planning " + template_.name() + " " + std::to_string(size));
+    });
+    if (answer.found.quickest) check(scaling, answer.found.quickest->size, answer);
+    return answer;
+  }
+
+ private:
+  void say(const std::string& text) const {
+    if (!options_.json) std::fprintf(stderr, "tensorpager: %s\n", text.c_str());
+  }
+
+  fit::Question question() const {
+    fit::Question question;
+    if (!options_.budget.empty())
+      question.budget = base::parse_size(options_.budget, machine_.card ? machine_.card->memory : machine_.memory);
+    else if (machine_.card)
+      question.budget = machine_.card->memory - std::min(machine_.card->memory, fit::kContext);
+    else
+      throw base::InvalidArgument("no budget: write --budget SIZE, as " + options_.machine + " has no card");
+    question.within = options_.overhead / 100;
+    auto& all = question.overheads;
+    if (std::ranges::find(all, question.within) == all.end())
+      all.insert(std::ranges::upper_bound(all, question.within), question.within);
+    return question;
+  }
+
+  trace::Trace traced(std::uint64_t size) {
+    say("dry run at " + template_.name() + " " + std::to_string(size));
+    const std::string name = std::to_string(size);
+    const DryRun run{.card = machine_.card ? options_.machine : std::string(),
+                     .trace = scratch_ / (name + ".trace"),
+                     .stats = scratch_ / (name + ".json"),
+                     .log = options_.verbose ? std::filesystem::path() : scratch_ / (name + ".log")};
+    run_dry(run, template_.at(size), "answer");
+    if (machine_.card) reserved_ = torch_memory_of(run).most_reserved;
+    return trace::read_trace_file(run.trace.string());
+  }
+
+  /// At sizes whose steps do the same: torch chooses other ops for very small tensors.
+  fit::Scaling trace_two() {
+    constexpr int kTries = 4;
+    std::uint64_t size = options_.from;
+    fit::SizedTrace first{size, traced(size)};
+    for (int i = 1;; ++i) {
+      size *= 2;
+      fit::SizedTrace second{size, traced(size)};
+      const std::string difference = fit::difference_of(first.trace, second.trace);
+      if (difference.empty()) return {std::move(first), std::move(second)};
+      if (i == kTries)
+        throw NotPossible("no answer: the steps of the program at " + template_.name() + " " +
+                          std::to_string(first.size) + " and " + std::to_string(size) + " differ: " + difference +
+                          "; begin with a larger one, with --from");
+      first = std::move(second);
+    }
+  }
+
+  /// The allocator of the dry run at the second size says by how much the model errs.
+  std::uint64_t largest_plain(const fit::Scaling& scaling) const {
+    const auto signed_of = [](base::Bytes bytes) { return static_cast<std::int64_t>(bytes.count()); };
+    const std::int64_t error = signed_of(*reserved_) - signed_of(fit::reserved_by_torch(scaling.second().trace));
+    return fit::largest_size(scaling.second().size, [&](std::uint64_t size) {
+      return signed_of(fit::reserved_by_torch(scaling.at(size)) + fit::kContext) + error <=
+             signed_of(machine_.card->memory);
+    });
+  }
+
+  void check(const fit::Scaling& scaling, std::uint64_t size, FitAnswer& answer) {
+    const trace::Trace scaled = scaling.at(size), real = traced(size);
+    const std::string at = template_.name() + " " + std::to_string(size);
+    if (const std::string difference = fit::difference_of(scaled, real); !difference.empty()) {
+      answer.checked = "NOT as scaled: a dry run at " + at + " does other things: " + difference +
+                       "; begin with a larger size, with --from";
+    } else if (const std::size_t storages = fit::different_storages(scaled, real); storages > 0) {
+      answer.checked = "NOT as scaled: in a dry run at " + at + " " + std::to_string(storages) + " of " +
+                       std::to_string(real.storages.size()) + " storages have other sizes (need " +
+                       base::format_bytes(plan::Liveness(real).need()) + ")";
+    } else {
+      answer.checked = "checked: a dry run at " + at + " does what the scaled trace says";
+    }
+    answer.is_as_scaled = answer.checked.starts_with("checked");
+  }
+
+  const FitOptions& options_;
+  const Template template_;
+  const machine::Machine machine_;
+  const Scratch scratch_;
+  std::optional<base::Bytes> reserved_;  // by torch's allocator in the last dry run
+};
+
+void fit_program(const FitOptions& options, const Program& program) {
+  if (program.empty())
+    throw base::InvalidArgument(
+        "no program: write it after --, as in `tensorpager fit --machine h100-80g -- python train.py --batch {batch}`");
+  const FitAnswer answer = Fit(options, program).run();
+  if (options.json)
+    print_fit_json(answer);
+  else
+    print_fit(answer);
+}
+
+}  // namespace
+
+void add_fit_command(CLI::App& app, const Program& program) {
+  auto options = std::make_shared<FitOptions>();
+  CLI::App* verb = app.add_subcommand("fit",
+                                      "Which batch fits on a machine, and what it costs; needs no GPU:\n  "
+                                      "tensorpager fit --machine CARD [OPTIONS] -- PROGRAM ARG... {batch} ARG...");
+  verb->add_option(
+          "--machine", options->machine,
+          "The card: a named machine or a machine file with a card. Without a card the program runs on the CPU")
+      ->required();
+  verb->add_option("--budget", options->budget,
+                   "Memory for tensors: 8GiB, or 50% of the card. Default: the card without 512 MiB for CUDA itself");
+  verb->add_option("--overhead", options->overhead, "The overhead that the quickest size may have, in percent")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  verb->add_option("--from", options->from, "The smallest size that is traced; the other one is twice that")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  verb->add_option("--planner", options->planner, "Makes the plans; hybrid recomputes, too")->capture_default_str();
+  verb->add_flag("--json", options->json, "One JSON object instead of a screen");
+  verb->add_flag("--verbose", options->verbose, "Show what the program prints");
+  verb->footer("Example:\n  tensorpager fit --machine h100-80g -- python train.py --batch {batch}");
+  verb->callback([options, &program] { fit_program(*options, program); });
+}
+
+}  // namespace tensorpager::cli

@@ -1,0 +1,88 @@
+#include "tensorpager/cli/fit_screen.h"
+
+#include <chrono>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "tensorpager/fit/estimate.h"
+
+namespace tensorpager::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using fit::Point;
+
+double milliseconds(machine::Nanoseconds time) { return std::chrono::duration<double, std::milli>(time).count(); }
+
+Json to_json(const std::optional<Point>& point) {
+  if (!point) return nullptr;
+  return {{"size", point->size},
+          {"per_second", point->per_second()},
+          {"step_seconds", milliseconds(point->cost.step) / 1000},
+          {"overhead", point->cost.overhead},
+          {"need_bytes", point->need.count()},
+          {"floor_bytes", point->floor.count()},
+          {"page_out_bytes", point->cost.page_out.count()},
+          {"page_in_bytes", point->cost.page_in.count()},
+          {"away_bytes", point->cost.away.count()}};
+}
+
+void print_point(const std::string& label, const std::optional<Point>& point, const char* otherwise) {
+  if (!point) {
+    std::printf("  %-22s%10s\n", label.c_str(), otherwise);
+    return;
+  }
+  std::printf("  %-22s%10llu%12.1f%9.1f ms%+9.1f %%%12s%12s\n", label.c_str(),
+              static_cast<unsigned long long>(point->size), point->per_second(), milliseconds(point->cost.step),
+              point->cost.overhead * 100, base::format_bytes(point->need).c_str(),
+              base::format_bytes(point->cost.away).c_str());
+}
+
+std::string percent(double share) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%g %%", share * 100);
+  return text;
+}
+
+}  // namespace
+
+void print_fit_json(const FitAnswer& answer) {
+  Json within = Json::array();
+  for (std::size_t i = 0; i < answer.found.within.size(); ++i)
+    within.push_back({{"overhead", answer.question.overheads[i]}, {"largest", to_json(answer.found.within[i])}});
+  Json tried = Json::array();
+  for (const Point& point : answer.found.tried) tried.push_back(to_json(point));
+  const Json all = {{"machine", answer.machine},
+                    {"varied", answer.name},
+                    {"budget_bytes", answer.question.budget.count()},
+                    {"traced_sizes", {answer.first, answer.second}},
+                    {"plain", answer.plain ? Json(*answer.plain) : Json(nullptr)},
+                    {"unpaged", to_json(answer.found.unpaged)},
+                    {"within", within},
+                    {"largest", to_json(answer.found.largest)},
+                    {"quickest_within", answer.question.within},
+                    {"quickest", to_json(answer.found.quickest)},
+                    {"as_scaled", answer.is_as_scaled},
+                    {"checked", answer.checked},
+                    {"tried", tried}};
+  std::printf("%s\n", all.dump(2).c_str());
+}
+
+void print_fit(const FitAnswer& answer) {
+  std::printf("%s on %s, %s for tensors (simulated, by the machine's roofline and link)\n", answer.name.c_str(),
+              answer.machine.c_str(), base::format_bytes(answer.question.budget).c_str());
+  std::printf("  %-22s%10s%12s%12s%11s%12s%12s\n", "largest", answer.name.c_str(), "a second", "step", "overhead",
+              "need", "paged out");
+  if (answer.plain && answer.card)
+    std::printf("  %-22s%10llu   with its allocator's reserve and %s for CUDA itself, of %s\n", "plain PyTorch",
+                static_cast<unsigned long long>(*answer.plain), base::format_bytes(fit::kContext).c_str(),
+                base::format_bytes(*answer.card).c_str());
+  print_point("without paging", answer.found.unpaged, "none");
+  for (std::size_t i = 0; i < answer.found.within.size(); ++i)
+    print_point("at " + percent(answer.question.overheads[i]), answer.found.within[i], "none");
+  print_point("at any cost", answer.found.largest, "none: the budget is below the floor");
+  print_point("most within " + percent(answer.question.within), answer.found.quickest, "none");
+  if (!answer.checked.empty()) std::printf("%s\n", answer.checked.c_str());
+}
+
+}  // namespace tensorpager::cli

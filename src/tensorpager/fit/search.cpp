@@ -1,0 +1,131 @@
+#include "tensorpager/fit/search.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "tensorpager/plan/liveness.h"
+
+namespace tensorpager::fit {
+namespace {
+
+using base::Bytes;
+
+constexpr std::uint64_t kMostSize = std::uint64_t{1} << 40;
+constexpr unsigned kGrid = 6;  // sizes between the largest unpaged and the largest at all that are tried first
+constexpr double kResolution = 0.01;
+
+class Search {
+ public:
+  Search(const Scaling& scaling, const machine::Machine& machine, const planning::Planner& planner,
+         const Question& question, const std::function<void(std::uint64_t)>& progress)
+      : scaling_(scaling), machine_(machine), planner_(planner), question_(question), progress_(progress) {}
+
+  Found run() {
+    Found found;
+    const std::uint64_t near = scaling_.second().size;
+    const std::uint64_t unpaged =
+        largest_size(near, [&](std::uint64_t size) { return needs(size) <= question_.budget; });
+    if (unpaged > 0) found.unpaged = at(unpaged);
+    std::uint64_t largest =
+        largest_size(near, [&](std::uint64_t size) { return liveness_at(size).floor() <= question_.budget; });
+    // What is above the floor has a plan, as a rule.
+    while (largest > unpaged && !at(largest)) largest = unpaged + (largest - unpaged) * 15 / 16;
+    if (largest > 0) found.largest = at(largest);
+    try_between(std::max<std::uint64_t>(unpaged, 1), largest);
+    for (const double overhead : question_.overheads) found.within.push_back(largest_within(overhead));
+    found.quickest = quickest();
+    for (const auto& [size, point] : points_)
+      if (point) found.tried.push_back(*point);
+    return found;
+  }
+
+ private:
+  plan::Liveness liveness_at(std::uint64_t size) const { return plan::Liveness(scaling_.at(size)); }
+  Bytes needs(std::uint64_t size) const { return liveness_at(size).need(); }
+  bool may_plan() const { return plans_ < question_.most_plans; }
+
+  /// nullopt if there is no plan.
+  const std::optional<Point>& at(std::uint64_t size) {
+    if (const auto known = points_.find(size); known != points_.end()) return known->second;
+    const trace::Trace trace = scaling_.at(size);
+    const plan::Liveness liveness(trace);
+    std::optional<Cost> cost;
+    if (liveness.need() <= question_.budget) {
+      cost = Cost{.budget = question_.budget, .step = machine_.time_of_ops(trace), .page_out = {}, .page_in = {}};
+    } else if (liveness.floor() <= question_.budget) {
+      if (progress_) progress_(size);
+      ++plans_;
+      cost = cost_of(trace, machine_, question_.budget, planner_);
+    }
+    std::optional<Point>& point = points_[size];
+    if (cost) point = Point{.size = size, .need = liveness.need(), .floor = liveness.floor(), .cost = *cost};
+    return point;
+  }
+
+  /// Sizes in equal proportions.
+  void try_between(std::uint64_t from, std::uint64_t to) {
+    for (unsigned i = 1; i <= kGrid && to > from && may_plan(); ++i) {
+      const double share = static_cast<double>(i) / (kGrid + 1);
+      at(static_cast<std::uint64_t>(std::round(static_cast<double>(from) *
+                                               std::pow(static_cast<double>(to) / static_cast<double>(from), share))));
+    }
+  }
+
+  std::optional<Point> largest_within(double overhead) {
+    std::optional<Point> best;
+    for (const auto& [size, point] : points_)
+      if (point && point->cost.overhead <= overhead) best = point;
+    if (!best) return best;
+    const auto above = points_.upper_bound(best->size);
+    if (above == points_.end()) return best;
+    std::uint64_t beyond = above->first;
+    while (may_plan() &&
+           static_cast<double>(beyond - best->size) > std::max(1.0, kResolution * static_cast<double>(beyond))) {
+      const std::uint64_t middle = best->size + (beyond - best->size) / 2;
+      if (const auto& point = at(middle); point && point->cost.overhead <= overhead)
+        best = point;
+      else
+        beyond = middle;
+    }
+    return best;
+  }
+
+  std::optional<Point> quickest() const {
+    std::optional<Point> best;
+    for (const auto& [size, point] : points_)
+      if (point && point->cost.overhead <= question_.within && (!best || point->per_second() > best->per_second()))
+        best = point;
+    return best;
+  }
+
+  const Scaling& scaling_;
+  const machine::Machine& machine_;
+  const planning::Planner& planner_;
+  const Question& question_;
+  const std::function<void(std::uint64_t)>& progress_;
+  std::map<std::uint64_t, std::optional<Point>> points_;
+  unsigned plans_ = 0;
+};
+
+}  // namespace
+
+std::uint64_t largest_size(std::uint64_t near, const std::function<bool(std::uint64_t size)>& allows) {
+  std::uint64_t yes = 0, no = std::max<std::uint64_t>(near, 1);
+  while (no <= kMostSize && allows(no)) {
+    yes = no;
+    no *= 2;
+  }
+  while (no - yes > 1) {
+    const std::uint64_t middle = yes + (no - yes) / 2;
+    (allows(middle) ? yes : no) = middle;
+  }
+  return yes;
+}
+
+Found search(const Scaling& scaling, const machine::Machine& machine, const planning::Planner& planner,
+             const Question& question, const std::function<void(std::uint64_t)>& progress) {
+  return Search(scaling, machine, planner, question, progress).run();
+}
+
+}  // namespace tensorpager::fit

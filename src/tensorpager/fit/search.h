@@ -1,0 +1,50 @@
+// Looks for the sizes of an argument of a program, such as the batch, that a budget allows: the largest without paging,
+// the largest at given overheads, the largest at all, and the one with the most samples a second.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "tensorpager/fit/budgets.h"
+#include "tensorpager/fit/scaling.h"
+#include "tensorpager/machine/machine.h"
+#include "tensorpager/planning/planner.h"
+
+namespace tensorpager::fit {
+
+struct Question {
+  base::Bytes budget;
+  std::vector<double> overheads = {0.03, 0.1, 0.25, 0.5};  // over the step's compute, ascending
+  double within = 0.1;                                     // the overhead that the size with the most samples may have
+  unsigned most_plans = 24;
+};
+
+/// A size under the budget. Without paging `cost` has no overhead and moves nothing.
+struct Point {
+  std::uint64_t size = 0;
+  base::Bytes need, floor;
+  Cost cost;
+  /// Of the argument's size: samples, if it is the batch.
+  double per_second() const { return static_cast<double>(size) / std::chrono::duration<double>(cost.step).count(); }
+};
+
+struct Found {
+  std::optional<Point> unpaged;              // nullopt: not even size 1
+  std::vector<std::optional<Point>> within;  // by Question::overheads; nullopt if none is within
+  std::optional<Point> largest;              // at any cost; nullopt if not even size 1 has a plan
+  std::optional<Point> quickest;             // the most per second within Question::within
+  std::vector<Point> tried;                  // by size
+};
+
+/// Sizes for which overheads are asked are exact to a hundredth, the others exact, as far as needs, floors and
+/// overheads grow with the size. `progress` is called before each plan with its size.
+Found search(const Scaling& scaling, const machine::Machine& machine, const planning::Planner& planner,
+             const Question& question, const std::function<void(std::uint64_t size)>& progress = {});
+
+/// The largest size that `allows` says yes to, if it says yes up to that one and no beyond; 0 if not even 1. Sizes up
+/// to 2^40 are tried, beginning near `near`.
+std::uint64_t largest_size(std::uint64_t near, const std::function<bool(std::uint64_t size)>& allows);
+
+}  // namespace tensorpager::fit

@@ -1,0 +1,155 @@
+"""`tensorpager fit`: the batches that it names are those of real runs, and what it cannot answer it says."""
+
+import json
+import re
+import sys
+from pathlib import Path
+
+import pytest
+from emulated import EMULATION, FAKE_CARD
+from launch import run_command
+
+PROGRAMS = Path(__file__).parents[2] / "test" / "programs"
+MIB = 1 << 20
+needs_cuda = pytest.mark.skipif(
+    not (FAKE_CARD.exists() and EMULATION.exists()), reason="built for a torch without CUDA: there is no emulated card"
+)
+pytestmark = pytest.mark.stable("a dry run holds no bytes, and has the stable binding")
+LAPTOP = """tensorpager-machine 1
+name laptop
+memory 25769803776
+measured scale=1
+ops bytes_per_second=1e10 launch_ns=2000 float32=5e10
+link out from=0 latency_ns=20000 bytes_per_second=1e9
+link in from=0 latency_ns=20000 bytes_per_second=1e9
+end
+"""
+
+
+def program(name, *options):
+    return "--", sys.executable, PROGRAMS / f"{name}.py", *options
+
+
+def fit(*words):
+    done = run_command("fit", "--json", *words, seconds=200)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def check_order(found):
+    """Sizes grow with the overhead that is allowed, none exceeds it, and the dry run at the end agrees."""
+    sizes = [found["unpaged"]["size"], *(row["largest"]["size"] for row in found["within"]), found["largest"]["size"]]
+    assert sizes == sorted(sizes)
+    assert all(row["largest"]["overhead"] <= row["overhead"] for row in found["within"])
+    assert found["quickest"]["overhead"] <= found["quickest_within"]
+    assert found["as_scaled"] and found["checked"].startswith("checked: a dry run at batch ")
+
+
+def card_of(folder, memory):
+    path = folder / f"{memory}.machine"
+    text = run_command("machine", "h100-80g").stdout
+    path.write_text(re.sub(r"(multiprocessors=\d+) memory=\d+", rf"\1 memory={memory}", text))
+    return path
+
+
+@needs_cuda
+def test_largest_batches_on_a_card_are_those_of_real_runs(tmp_path):
+    room = 256 * MIB
+    context = 512 * MIB  # what CUDA itself takes
+    found = fit(
+        "--machine", card_of(tmp_path, room + context), *program("gpt", "--device", "cuda", "--batch", "{batch}")
+    )
+    check_order(found)
+    assert found["budget_bytes"] == room
+
+    def run(batch, card="h100-80g"):
+        stats = tmp_path / "stats.json"
+        options = ["--emulate", card, "--stats", stats]
+        done = run_command(
+            "run", *options, *program("gpt", "--device", "cuda", "--steps", 3, "--batch", batch), seconds=200
+        )
+        return done, json.loads(stats.read_text())["emulation"]["max_allocated_bytes"]
+
+    largest = found["unpaged"]["size"]
+    assert run(largest)[1] <= room < run(largest + 1)[1]
+    # Plain torch's allocator frees what it holds before it fails, so that a few more may fit than it reserves for.
+    assert found["plain"] <= largest
+    tight = card_of(tmp_path, room)
+    assert run(found["plain"], tight)[0].returncode == 0
+    too_many, _ = run(round(found["plain"] * 1.1), tight)
+    assert too_many.returncode != 0 and "torch.OutOfMemoryError" in too_many.stderr
+
+
+def test_largest_batch_on_the_cpu_is_that_of_real_runs(tmp_path):
+    laptop, stats = tmp_path / "laptop.machine", tmp_path / "stats.json"
+    laptop.write_text(LAPTOP)
+    found = fit("--machine", laptop, "--budget", 100 * MIB, *program("resnet", "--batch", "{batch}"))
+    check_order(found)
+    assert found["plain"] is None  # torch's allocator for the CPU reserves nothing
+
+    def need(batch):
+        options = ["--budget", "unlimited", "--stats", stats]
+        assert run_command("run", *options, *program("resnet", "--steps", 3, "--batch", batch)).returncode == 0
+        return json.loads(stats.read_text())["need_bytes"]
+
+    largest = found["unpaged"]["size"]
+    assert need(largest) <= 100 * MIB < need(largest + 1)
+
+
+@needs_cuda
+def test_the_screen_says_what_is_done_and_what_was_found():
+    done = run_command(
+        "fit", "--machine", "h100-80g", *program("gpt", "--device", "cuda", "--batch={batch}"), seconds=200
+    )
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[0].startswith("batch on h100-80g, 78.6 GiB for tensors (simulated")
+    for words in (
+        "plain PyTorch",
+        "without paging",
+        "at 3 %",
+        "at 50 %",
+        "at any cost",
+        "most within 10 %",
+        "checked:",
+    ):
+        assert any(line.strip().startswith(words) for line in lines), words
+    assert done.stderr.splitlines()[0] == "tensorpager: dry run at batch 16"
+
+
+@pytest.mark.parametrize(
+    "words, message",
+    [
+        (("--machine", "h100-80g"), "no program"),
+        (("--machine", "h100-80g", "--", "python", "train.py"), "nothing to vary: write {batch}"),
+        (("--machine", "h100-80g", "--", "python", "{batch}", "{seq}"), "{batch} and {seq} in the program"),
+        (("--machine", "tpu", "--", "python", "{batch}"), "'tpu' is no machine"),
+        (("--machine", "LAPTOP", "--", "python", "{batch}"), "no budget: write --budget SIZE"),
+        (("--machine", "LAPTOP", "--budget", "1GiB", "--from", "0", "--", "python", "{batch}"), "--from"),
+    ],
+)
+def test_wrong_usage_is_told_in_one_line(words, message, tmp_path):
+    (tmp_path / "laptop.machine").write_text(LAPTOP)
+    done = run_command("fit", *(tmp_path / "laptop.machine" if word == "LAPTOP" else word for word in words))
+    assert done.returncode == 2 and message in done.stderr and done.stderr.count("\n") == 1, done.stderr
+
+
+def test_a_program_whose_steps_differ_has_no_answer(tmp_path):
+    laptop, script = tmp_path / "laptop.machine", tmp_path / "train.py"
+    laptop.write_text(LAPTOP)
+    # One layer more for each factor of two.
+    script.write_text(
+        "import sys, torch\n"
+        "batch = int(sys.argv[1])\n"
+        "model = torch.nn.Sequential(*[torch.nn.Linear(64, 64) for _ in range(batch.bit_length())])\n"
+        "optimizer = torch.optim.SGD(model.parameters(), 0.1)\n"
+        "for _ in range(8):\n"
+        "    optimizer.zero_grad()\n"
+        "    model(torch.ones(batch, 64)).sum().backward()\n"
+        "    optimizer.step()\n"
+    )
+    options = ["--machine", laptop, "--budget", "1GiB", "--from", 2]
+    done = run_command("fit", *options, "--", sys.executable, script, "{batch}", seconds=200)
+    assert done.returncode == 1 and done.stdout == ""
+    message = done.stderr.splitlines()[-1]
+    assert "no answer: the steps of the program at batch 16 and 32 differ: " in message and "--from" in message

@@ -1,0 +1,88 @@
+#include "tensorpager/fit/scaling.h"
+
+#include <gtest/gtest.h>
+
+#include "tensorpager/base/errors.h"
+
+namespace tensorpager::fit {
+namespace {
+
+using namespace base;
+using trace::StorageId;
+using trace::Trace;
+
+/// A weight of 1000 bytes, and an output of 24 bytes a sample.
+Trace step(std::uint64_t samples) {
+  Trace trace{.granule = 512_B, .slab = Bytes(100 + samples)};
+  trace.storages = {{.bytes = 1000_B, .entry = true}, {.bytes = Bytes(24 * samples)}};
+  trace.ops = {{.name = "mm",
+                .reads = {StorageId{0}},
+                .births = {StorageId{1}},
+                .temporary = Bytes(8 * samples),
+                .flops = 300 * samples,
+                .moved = Bytes(1000 + 24 * samples)},
+               {.name = "sum", .reads = {StorageId{1}}, .deaths = {StorageId{1}}, .flops = samples}};
+  return trace;
+}
+
+void expect_equal(const Trace& scaled, const Trace& real) {
+  EXPECT_EQ(scaled.slab, real.slab);
+  EXPECT_EQ(different_storages(scaled, real), 0u);
+  for (std::size_t i = 0; i < real.ops.size(); ++i) {
+    EXPECT_EQ(scaled.ops[i].temporary, real.ops[i].temporary);
+    EXPECT_EQ(scaled.ops[i].moved, real.ops[i].moved);
+    EXPECT_EQ(scaled.ops[i].flops, real.ops[i].flops);
+  }
+  EXPECT_EQ(difference_of(scaled, real), "");
+}
+
+TEST(Scaling, HitsEverySizeBelowBetweenAndBeyondTheTwo) {
+  const Scaling scaling({.size = 16, .trace = step(16)}, {.size = 32, .trace = step(32)});
+  for (const std::uint64_t size : {1, 15, 16, 17, 31, 32, 33, 1000, 1'000'000}) {
+    SCOPED_TRACE(size);
+    expect_equal(scaling.at(size), step(size));
+  }
+}
+
+TEST(Scaling, HasNoAmountsBelowNothing) {
+  Trace small = step(16), large = step(32);
+  small.storages[1].bytes = 100_B;
+  large.storages[1].bytes = 2000_B;
+  const Scaling scaling({.size = 16, .trace = small}, {.size = 32, .trace = large});
+  EXPECT_EQ(scaling.at(1).storages[1].bytes, 0_B);
+}
+
+TEST(Scaling, RefusesStepsThatDoOtherThingsAndSaysWhich) {
+  Trace other = step(32);
+  other.ops[1].name = "mean";
+  try {
+    Scaling({.size = 16, .trace = step(16)}, {.size = 32, .trace = other});
+    FAIL() << "was not refused";
+  } catch (const InvalidArgument& error) {
+    EXPECT_STREQ(error.what(), "the steps at 16 and 32 are not the same: op 1 is sum and mean");
+  }
+  EXPECT_THROW(Scaling({.size = 16, .trace = step(16)}, {.size = 16, .trace = step(16)}), InvalidArgument);
+}
+
+TEST(DifferenceOf, TellsOfOpsStoragesAndLives) {
+  Trace other = step(16);
+  other.ops[0].reads.clear();
+  EXPECT_EQ(difference_of(step(16), other), "op 0 is mm on other storages");
+  other = step(16);
+  other.ops.pop_back();
+  EXPECT_EQ(difference_of(step(16), other), "2 and 1 ops");
+  other = step(16);
+  other.storages.emplace_back();
+  EXPECT_EQ(difference_of(step(16), other), "2 and 3 storages");
+  other = step(16);
+  other.storages[0].entry = false;
+  EXPECT_EQ(difference_of(step(16), other), "storage 0 lives through only one of the steps");
+}
+
+TEST(DifferentStorages, CountsThoseOfOtherSizes) {
+  EXPECT_EQ(different_storages(step(16), step(16)), 0u);
+  EXPECT_EQ(different_storages(step(16), step(17)), 1u);
+}
+
+}  // namespace
+}  // namespace tensorpager::fit
