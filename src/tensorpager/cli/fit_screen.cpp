@@ -24,7 +24,7 @@ Json to_json(const std::optional<Point>& point) {
           {"floor_bytes", point->floor.count()},
           {"page_out_bytes", point->cost.page_out.count()},
           {"page_in_bytes", point->cost.page_in.count()},
-          {"away_bytes", point->cost.away.count()}};
+          {"not_resident_bytes", point->cost.away.count()}};
 }
 
 void print_point(const std::string& label, const std::optional<Point>& point, const char* otherwise) {
@@ -32,7 +32,7 @@ void print_point(const std::string& label, const std::optional<Point>& point, co
     std::printf("  %-22s%10s\n", label.c_str(), otherwise);
     return;
   }
-  std::printf("  %-22s%10llu%12.1f%9.1f ms%+9.1f %%%12s%12s\n", label.c_str(),
+  std::printf("  %-22s%10llu%12.1f%9.1f ms%+9.1f %%%12s%14s\n", label.c_str(),
               static_cast<unsigned long long>(point->size), point->per_second(), milliseconds(point->cost.step),
               point->cost.overhead * 100, base::format_bytes(point->need).c_str(),
               base::format_bytes(point->cost.away).c_str());
@@ -71,8 +71,8 @@ void print_fit_json(const FitAnswer& answer) {
 void print_fit(const FitAnswer& answer) {
   std::printf("%s on %s, %s for tensors (simulated, by the machine's roofline and link)\n", answer.name.c_str(),
               answer.machine.c_str(), base::format_bytes(answer.question.budget).c_str());
-  std::printf("  %-22s%10s%12s%12s%11s%12s%12s\n", "largest", answer.name.c_str(), "a second", "step", "overhead",
-              "need", "paged out");
+  std::printf("  %-22s%10s%12s%12s%11s%12s%14s\n", "largest", answer.name.c_str(), "a second", "step", "overhead",
+              "need", "not resident");
   if (answer.plain && answer.card)
     std::printf("  %-22s%10llu   with its allocator's reserve and %s for CUDA itself, of %s\n", "plain PyTorch",
                 static_cast<unsigned long long>(*answer.plain), base::format_bytes(fit::kContext).c_str(),
