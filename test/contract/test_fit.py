@@ -96,6 +96,44 @@ def test_largest_batch_on_the_cpu_is_that_of_real_runs(tmp_path):
     assert need(largest) <= 100 * MIB < need(largest + 1)
 
 
+ATTENTION = """
+import sys, torch
+from torch import nn
+
+length = int(sys.argv[1])
+layers = nn.ModuleList(nn.Linear(64, 64) for _ in range(4))
+optimizer = torch.optim.SGD(layers.parameters(), 0.1)
+x = torch.ones(2, length, 64)
+for _ in range(8):
+    optimizer.zero_grad()
+    hidden = x
+    for layer in layers:
+        hidden = torch.softmax(layer(hidden) @ hidden.transpose(1, 2), -1) @ hidden
+    hidden.sum().backward()
+    optimizer.step()
+"""
+
+
+def test_a_length_whose_square_counts_is_found_from_three_traces(tmp_path):
+    laptop, script, stats = tmp_path / "laptop.machine", tmp_path / "attention.py", tmp_path / "stats.json"
+    laptop.write_text(LAPTOP)
+    script.write_text(ATTENTION)
+    words = ("--machine", laptop, "--budget", 64 * MIB, "--from", 64)
+    found = fit(*words, "--", sys.executable, script, "{length}")
+    assert found["as_scaled"] and found["varied"] == "length" and len(found["traced_sizes"]) > 2
+
+    def need(length):
+        done = run_command("run", "--budget", "unlimited", "--stats", stats, "--", sys.executable, script, length)
+        assert done.returncode == 0, done.stderr
+        return json.loads(stats.read_text())["need_bytes"]
+
+    largest = found["unpaged"]["size"]
+    slab = 64 << 10  # a chunk for small storages, which a real run takes whole
+    assert need(largest) - slab <= 64 * MIB < need(largest + 1)
+    bounded = fit(*words, "--to", 200, "--", sys.executable, script, "{length}")
+    assert bounded["unpaged"]["size"] == bounded["largest"]["size"] == 200
+
+
 @needs_cuda
 def test_the_screen_says_what_is_done_and_what_was_found():
     done = run_command(

@@ -27,12 +27,13 @@ Trace step(std::uint64_t samples) {
 
 void expect_equal(const Trace& scaled, const Trace& real) {
   EXPECT_EQ(scaled.slab, real.slab);
-  EXPECT_EQ(different_storages(scaled, real), 0u);
+  for (std::size_t i = 0; i < real.storages.size(); ++i) EXPECT_EQ(scaled.storages[i].bytes, real.storages[i].bytes);
   for (std::size_t i = 0; i < real.ops.size(); ++i) {
     EXPECT_EQ(scaled.ops[i].temporary, real.ops[i].temporary);
     EXPECT_EQ(scaled.ops[i].moved, real.ops[i].moved);
     EXPECT_EQ(scaled.ops[i].flops, real.ops[i].flops);
   }
+  EXPECT_EQ(different_amounts(scaled, real), 0u);
   EXPECT_EQ(difference_of(scaled, real), "");
 }
 
@@ -42,6 +43,31 @@ TEST(Scaling, HitsEverySizeBelowBetweenAndBeyondTheTwo) {
     SCOPED_TRACE(size);
     expect_equal(scaling.at(size), step(size));
   }
+}
+
+TEST(Scaling, HitsAmountsThatGrowWithTheSquareFromThreeSizes) {
+  const auto attention = [](std::uint64_t length) {
+    Trace trace = step(length);
+    trace.storages[1].bytes = Bytes(2 * length * length + 24 * length + 7);
+    trace.ops[0].flops = 5 * length * length * 1'000'000;
+    return trace;
+  };
+  Scaling scaling({.size = 16, .trace = attention(16)}, {.size = 32, .trace = attention(32)});
+  EXPECT_EQ(different_amounts(scaling.at(1000), attention(1000)), 2u) << "a storage, and the op that makes it";
+  scaling.add({.size = 500, .trace = attention(500)});
+  for (const std::uint64_t size : {1, 16, 20, 32, 300, 500, 1000, 100'000}) {
+    SCOPED_TRACE(size);
+    expect_equal(scaling.at(size), attention(size));
+  }
+}
+
+TEST(Scaling, UsesTheNearestOfMoreThanThreeSizes) {
+  const auto padded = [](std::uint64_t samples) { return step(samples <= 100 ? samples : samples + 50); };
+  Scaling scaling({.size = 150, .trace = padded(150)}, {.size = 200, .trace = padded(200)});
+  scaling.add({.size = 300, .trace = padded(300)});
+  scaling.add({.size = 16, .trace = padded(16)});
+  EXPECT_EQ(scaling.traces().front().size, 16u);
+  EXPECT_EQ(different_amounts(scaling.at(1000), padded(1000)), 0u);
 }
 
 TEST(Scaling, HasNoAmountsBelowNothing) {
@@ -79,9 +105,12 @@ TEST(DifferenceOf, TellsOfOpsStoragesAndLives) {
   EXPECT_EQ(difference_of(step(16), other), "storage 0 lives through only one of the steps");
 }
 
-TEST(DifferentStorages, CountsThoseOfOtherSizes) {
-  EXPECT_EQ(different_storages(step(16), step(16)), 0u);
-  EXPECT_EQ(different_storages(step(16), step(17)), 1u);
+TEST(DifferentAmounts, CountsStoragesAndOps) {
+  EXPECT_EQ(different_amounts(step(16), step(16)), 0u);
+  EXPECT_EQ(different_amounts(step(16), step(17)), 3u);
+  Trace other = step(16);
+  other.ops[1].flops = 1;
+  EXPECT_EQ(different_amounts(step(16), other), 1u);
 }
 
 }  // namespace

@@ -92,7 +92,14 @@ TEST(Search, MakesNoMorePlansThanItMay) {
 TEST(LargestSize, IsExactFromAnyStart) {
   for (const std::uint64_t near : {1, 7, 100, 1000})
     for (const std::uint64_t most : {0, 1, 2, 6, 7, 8, 99, 100, 12345})
-      EXPECT_EQ(largest_size(near, [&](std::uint64_t size) { return size <= most; }), most) << near;
+      EXPECT_EQ(largest_size(near, 1'000'000, [&](std::uint64_t size) { return size <= most; }), most) << near;
+}
+
+TEST(LargestSize, IsNoMoreThanMakesSense) {
+  for (const std::uint64_t near : {1, 7, 99, 100, 101, 1000}) {
+    EXPECT_EQ(largest_size(near, 100, [](std::uint64_t) { return true; }), 100u) << near;
+    EXPECT_EQ(largest_size(near, 100, [](std::uint64_t size) { return size < 100; }), 99u) << near;
+  }
 }
 
 }  // namespace

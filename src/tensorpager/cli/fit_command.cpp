@@ -2,6 +2,7 @@
 // traces between and beyond, plans for the sizes that matter, and checks the answer by one more dry run.
 #include <algorithm>
 #include <cstdio>
+#include <map>
 #include <memory>
 #include <optional>
 #include <regex>
@@ -23,7 +24,7 @@ namespace {
 struct FitOptions {
   std::string machine, budget, planner = "pages";
   double overhead = 10;  // percent
-  std::uint64_t from = 16;
+  std::uint64_t from = 16, to = fit::Question().most_size;
   bool json = false, verbose = false;
 };
 
@@ -74,10 +75,24 @@ class Fit {
     answer.machine = machine_.name;
     answer.name = template_.name();
     answer.question = question();
-    const fit::Scaling scaling = trace_two();
-    answer.first = scaling.first().size;
-    answer.second = scaling.second().size;
-    answer.question.most_plans = most_plans(scaling.first().trace.ops.size());
+    fit::Scaling scaling = trace_two();
+    answer.question.most_plans = most_plans(scaling.traces().front().trace.ops.size());
+    for (int more = 0;; ++more) {
+      answer_by(scaling, answer);
+      if (!answer.found.quickest) break;
+      auto other = check(scaling, answer.found.quickest->size, answer);
+      if (!other || more == kMostMore) break;
+      scaling.add(std::move(*other));
+      say("some amounts do not grow in proportion to " + template_.name() + ": again, with this trace, too");
+    }
+    for (const fit::SizedTrace& traced : scaling.traces()) answer.traced.push_back(traced.size);
+    return answer;
+  }
+
+ private:
+  static constexpr int kMostMore = 3;  // traces beyond the first two
+
+  void answer_by(const fit::Scaling& scaling, FitAnswer& answer) const {
     if (machine_.card) {
       answer.card = machine_.card->memory;
       answer.plain = largest_plain(scaling);
@@ -86,11 +101,8 @@ class Fit {
     answer.found = fit::search(scaling, machine_, *planner, answer.question, [&](std::uint64_t size) {
       say("planning " + template_.name() + " " + std::to_string(size));
     });
-    if (answer.found.quickest) check(scaling, answer.found.quickest->size, answer);
-    return answer;
   }
 
- private:
   void say(const std::string& text) const {
     if (!options_.json) std::fprintf(stderr, "tensorpager: %s\n", text.c_str());
   }
@@ -104,6 +116,7 @@ class Fit {
     else
       throw base::InvalidArgument("no budget: write --budget SIZE, as " + options_.machine + " has no card");
     question.within = options_.overhead / 100;
+    question.most_size = options_.to;
     auto& all = question.overheads;
     if (std::ranges::find(all, question.within) == all.end())
       all.insert(std::ranges::upper_bound(all, question.within), question.within);
@@ -118,7 +131,7 @@ class Fit {
                      .stats = scratch_ / (name + ".json"),
                      .log = options_.verbose ? std::filesystem::path() : scratch_ / (name + ".log")};
     run_dry(run, template_.at(size), "answer");
-    if (machine_.card) reserved_ = torch_memory_of(run).most_reserved;
+    if (machine_.card) reserved_[size] = torch_memory_of(run).most_reserved;
     return trace::read_trace_file(run.trace.string());
   }
 
@@ -140,37 +153,62 @@ class Fit {
     }
   }
 
-  /// The allocator of the dry run at the second size says by how much the model errs.
+  /// The allocator of the dry run at the largest size says by how much the model errs.
   std::uint64_t largest_plain(const fit::Scaling& scaling) const {
     const auto signed_of = [](base::Bytes bytes) { return static_cast<std::int64_t>(bytes.count()); };
-    const std::int64_t error = signed_of(*reserved_) - signed_of(fit::reserved_by_torch(scaling.second().trace));
-    return fit::largest_size(scaling.second().size, [&](std::uint64_t size) {
+    const fit::SizedTrace& known = scaling.traces().back();
+    const std::int64_t error = signed_of(reserved_.at(known.size)) - signed_of(fit::reserved_by_torch(known.trace));
+    return fit::largest_size(known.size, options_.to, [&](std::uint64_t size) {
       return signed_of(fit::reserved_by_torch(scaling.at(size)) + fit::kContext) + error <=
              signed_of(machine_.card->memory);
     });
   }
 
-  void check(const fit::Scaling& scaling, std::uint64_t size, FitAnswer& answer) {
-    const trace::Trace scaled = scaling.at(size), real = traced(size);
+  /// Runs dry at the size. Returns a trace whose amounts are not as scaled, if one was found.
+  std::optional<fit::SizedTrace> check(const fit::Scaling& scaling, std::uint64_t size, FitAnswer& answer) {
     const std::string at = template_.name() + " " + std::to_string(size);
-    if (const std::string difference = fit::difference_of(scaled, real); !difference.empty()) {
-      answer.checked = "NOT as scaled: a dry run at " + at + " does other things: " + difference +
-                       "; begin with a larger size, with --from";
-    } else if (const std::size_t storages = fit::different_storages(scaled, real); storages > 0) {
-      answer.checked = "NOT as scaled: in a dry run at " + at + " " + std::to_string(storages) + " of " +
-                       std::to_string(real.storages.size()) + " storages have other sizes (need " +
-                       base::format_bytes(plan::Liveness(real).need()) + ")";
-    } else {
-      answer.checked = "checked: a dry run at " + at + " does what the scaled trace says";
+    const bool is_traced = std::ranges::find(scaling.traces(), size, &fit::SizedTrace::size) != scaling.traces().end();
+    answer.is_as_scaled = is_traced;
+    answer.checked = "checked: a dry run at " + at + " does what the scaled trace says";
+    if (is_traced) return std::nullopt;
+    try {
+      fit::SizedTrace real{size, traced(size)};
+      const trace::Trace scaled = scaling.at(size);
+      const std::string difference = fit::difference_of(scaled, real.trace);
+      const std::size_t amounts = difference.empty() ? fit::different_amounts(scaled, real.trace) : 0;
+      answer.is_as_scaled = difference.empty() && amounts == 0;
+      if (!difference.empty())
+        answer.checked = "NOT as scaled: a dry run at " + at + " does other things: " + difference +
+                         "; begin with a larger size, with --from";
+      else if (amounts > 0)
+        answer.checked = "NOT as scaled: in a dry run at " + at + " " + std::to_string(amounts) + " of " +
+                         std::to_string(real.trace.storages.size() + real.trace.ops.size()) +
+                         " storages and ops have other bytes or work (need " +
+                         base::format_bytes(plan::Liveness(real.trace).need()) + ")";
+      if (amounts > 0) return real;
+    } catch (const NotPossible& error) {
+      answer.checked = "NOT checked: at " + at + " there is " + error.what();
+      return larger_than_traced(scaling);
     }
-    answer.is_as_scaled = answer.checked.starts_with("checked");
+    return std::nullopt;
+  }
+
+  /// A size that was far too large tells nothing; twice the largest one that was traced may.
+  std::optional<fit::SizedTrace> larger_than_traced(const fit::Scaling& scaling) {
+    const std::uint64_t size = 2 * scaling.traces().back().size;
+    if (size > options_.to) return std::nullopt;
+    fit::SizedTrace real{size, traced(size)};
+    const trace::Trace scaled = scaling.at(size);
+    if (!fit::difference_of(scaled, real.trace).empty() || fit::different_amounts(scaled, real.trace) == 0)
+      return std::nullopt;
+    return real;
   }
 
   const FitOptions& options_;
   const Template template_;
   const machine::Machine machine_;
   const Scratch scratch_;
-  std::optional<base::Bytes> reserved_;  // by torch's allocator in the last dry run
+  std::map<std::uint64_t, base::Bytes> reserved_;  // by torch's allocator in dry runs, by size
 };
 
 void fit_program(const FitOptions& options, const Program& program) {
@@ -203,6 +241,8 @@ void add_fit_command(CLI::App& app, const Program& program) {
   verb->add_option("--from", options->from, "The smallest size that is traced; the other one is twice that")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
+  verb->add_option("--to", options->to, "The largest size that makes sense, as a length that the model is made for")
+      ->check(CLI::PositiveNumber);
   verb->add_option("--planner", options->planner, "Makes the plans; hybrid recomputes, too")->capture_default_str();
   verb->add_flag("--json", options->json, "One JSON object instead of a screen");
   verb->add_flag("--verbose", options->verbose, "Show what the program prints");

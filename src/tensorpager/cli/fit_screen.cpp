@@ -55,7 +55,7 @@ void print_fit_json(const FitAnswer& answer) {
   const Json all = {{"machine", answer.machine},
                     {"varied", answer.name},
                     {"budget_bytes", answer.question.budget.count()},
-                    {"traced_sizes", {answer.first, answer.second}},
+                    {"traced_sizes", answer.traced},
                     {"plain", answer.plain ? Json(*answer.plain) : Json(nullptr)},
                     {"unpaged", to_json(answer.found.unpaged)},
                     {"within", within},

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "tensorpager/fit/search.h"
 
@@ -17,9 +18,9 @@ struct FitAnswer {
   std::optional<base::Bytes> card;     // memory that CUDA reports; nullopt on the CPU
   std::optional<std::uint64_t> plain;  // the largest size for torch without Tensorpager
   fit::Found found;
-  std::uint64_t first = 0, second = 0;  // the sizes that were traced
-  std::string checked;                  // what the last dry run says of the scaled trace; empty if nothing fits
-  bool is_as_scaled = true;             // whether it says that they are equal
+  std::vector<std::uint64_t> traced;  // sizes
+  std::string checked;                // what the last dry run says of the scaled trace; empty if nothing fits
+  bool is_as_scaled = true;           // whether it says that they are equal
 };
 
 /// Prints text of one screen.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 #include <utility>
 
 #include "tensorpager/base/errors.h"
@@ -23,6 +24,28 @@ std::string number_of(const char* what, std::size_t a, std::size_t b) {
   return std::to_string(a) + " and " + std::to_string(b) + " " + what;
 }
 
+long double distance(std::uint64_t from, std::uint64_t to) {
+  return static_cast<long double>(to) - static_cast<long double>(from);
+}
+
+std::vector<const SizedTrace*> nearest(const std::vector<SizedTrace>& traces, std::uint64_t size) {
+  constexpr std::size_t kPoints = 3;
+  std::vector<const SizedTrace*> all;
+  for (const SizedTrace& traced : traces) all.push_back(&traced);
+  std::ranges::sort(all, {}, [&](const SizedTrace* traced) { return std::abs(distance(traced->size, size)); });
+  all.resize(std::min(all.size(), kPoints));
+  return all;
+}
+
+/// Lagrange's: 1 at the trace's own size, 0 at those of the others. long double keeps what is exact here exact for
+/// amounts below 2^63.
+long double weight_of(const SizedTrace& traced, const std::vector<const SizedTrace*>& all, std::uint64_t size) {
+  long double weight = 1;
+  for (const SizedTrace* const other : all)
+    if (other != &traced) weight *= distance(other->size, size) / distance(other->size, traced.size);
+  return weight;
+}
+
 }  // namespace
 
 std::string difference_of(const Trace& a, const Trace& b) {
@@ -40,42 +63,49 @@ std::string difference_of(const Trace& a, const Trace& b) {
   return {};
 }
 
-std::size_t different_storages(const Trace& a, const Trace& b) {
+std::size_t different_amounts(const Trace& a, const Trace& b) {
   std::size_t different = 0;
   for (std::size_t i = 0; i < a.storages.size(); ++i) different += a.storages[i].bytes != b.storages[i].bytes ? 1 : 0;
+  const auto amounts_of = [](const Op& op) { return std::tuple(op.temporary, op.flops, op.moved); };
+  for (std::size_t i = 0; i < a.ops.size(); ++i) different += amounts_of(a.ops[i]) != amounts_of(b.ops[i]) ? 1 : 0;
   return different;
 }
 
-Scaling::Scaling(SizedTrace first, SizedTrace second) : first_(std::move(first)), second_(std::move(second)) {
-  if (first_.size == second_.size) throw base::InvalidArgument("a trace is scaled from two sizes, not from one");
-  if (const std::string difference = difference_of(first_.trace, second_.trace); !difference.empty())
-    throw base::InvalidArgument("the steps at " + std::to_string(first_.size) + " and " + std::to_string(second_.size) +
-                                " are not the same: " + difference);
+Scaling::Scaling(SizedTrace first, SizedTrace second) {
+  traces_.push_back(std::move(first));
+  add(std::move(second));
 }
 
-std::uint64_t Scaling::between(std::uint64_t a, std::uint64_t b, std::uint64_t size) const {
-  // long double keeps integers below 2^64 exact.
-  const auto distance = [](std::uint64_t from, std::uint64_t to) {
-    return static_cast<long double>(to) - static_cast<long double>(from);
-  };
-  const long double at =
-      static_cast<long double>(a) + distance(a, b) * distance(first_.size, size) / distance(first_.size, second_.size);
-  return at <= 0 ? 0 : static_cast<std::uint64_t>(std::round(at));
+void Scaling::add(SizedTrace more) {
+  const auto size_of = [](const SizedTrace& traced) { return traced.size; };
+  if (std::ranges::find(traces_, more.size, size_of) != traces_.end())
+    throw base::InvalidArgument("a trace is scaled from several sizes, and two are of " + std::to_string(more.size));
+  const SizedTrace& known = traces_.front();
+  if (const std::string difference = difference_of(known.trace, more.trace); !difference.empty())
+    throw base::InvalidArgument("the steps at " + std::to_string(known.size) + " and " + std::to_string(more.size) +
+                                " are not the same: " + difference);
+  traces_.insert(std::ranges::upper_bound(traces_, more.size, {}, size_of), std::move(more));
 }
 
 Trace Scaling::at(std::uint64_t size) const {
-  const Trace& other = second_.trace;
-  Trace scaled = first_.trace;
-  const auto scale = [&](Bytes& bytes, Bytes of_other) {
-    bytes = Bytes(between(bytes.count(), of_other.count(), size));
+  const std::vector<const SizedTrace*> from = nearest(traces_, size);
+  std::vector<long double> weights;
+  for (const SizedTrace* const traced : from) weights.push_back(weight_of(*traced, from, size));
+  Trace scaled = from.front()->trace;
+  const auto between = [&](auto&& amount_of) {
+    long double sum = 0;
+    for (std::size_t i = 0; i < from.size(); ++i)
+      sum += weights[i] * static_cast<long double>(amount_of(from[i]->trace));
+    return sum <= 0 ? 0 : static_cast<std::uint64_t>(std::round(sum));
   };
-  scale(scaled.slab, other.slab);
-  for (std::size_t i = 0; i < scaled.storages.size(); ++i) scale(scaled.storages[i].bytes, other.storages[i].bytes);
+  scaled.slab = Bytes(between([](const Trace& trace) { return trace.slab.count(); }));
+  for (std::size_t i = 0; i < scaled.storages.size(); ++i)
+    scaled.storages[i].bytes = Bytes(between([&](const Trace& trace) { return trace.storages[i].bytes.count(); }));
   for (std::size_t i = 0; i < scaled.ops.size(); ++i) {
     Op& op = scaled.ops[i];
-    scale(op.temporary, other.ops[i].temporary);
-    scale(op.moved, other.ops[i].moved);
-    op.flops = between(op.flops, other.ops[i].flops, size);
+    op.temporary = Bytes(between([&](const Trace& trace) { return trace.ops[i].temporary.count(); }));
+    op.moved = Bytes(between([&](const Trace& trace) { return trace.ops[i].moved.count(); }));
+    op.flops = between([&](const Trace& trace) { return trace.ops[i].flops; });
   }
   return scaled;
 }

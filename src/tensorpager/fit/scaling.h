@@ -1,12 +1,13 @@
-// The trace of a program's step at any size of one of its arguments, such as the batch, from its traces at two sizes.
+// The trace of a program's step at any size of one of its arguments, such as the batch, from its traces at a few sizes.
 //
 // Programs of layers do the same ops at each batch, and each amount (bytes, work) is fixed or grows in proportion, so
-// that traces scale exactly. What does not is noticed: steps of other ops by `difference_of`, amounts that grow
-// otherwise by a dry run at the size that matters (`differs_from`).
+// that two traces scale exactly. Where an amount grows with the square, as attention's with the length of a sequence,
+// three do. What grows otherwise is noticed by a dry run at the size that matters, whose trace is then added.
 #pragma once
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "tensorpager/trace/record.h"
 
@@ -21,24 +22,25 @@ struct SizedTrace {
 /// What differs between two traces except for amounts: the first op, as text for messages. Empty if nothing does.
 std::string difference_of(const trace::Trace& a, const trace::Trace& b);
 
-/// In how many storages two traces differ in bytes, if in nothing but amounts.
-std::size_t different_storages(const trace::Trace& a, const trace::Trace& b);
+/// Of how many storages and ops two traces have other amounts, if they differ in nothing else.
+std::size_t different_amounts(const trace::Trace& a, const trace::Trace& b);
 
 class Scaling {
  public:
   /// Two sizes. Throws InvalidArgument if the traces differ in more than amounts.
   Scaling(SizedTrace first, SizedTrace second);
+  /// Of another size. Throws InvalidArgument if it differs from the others in more than amounts.
+  void add(SizedTrace more);
 
-  /// Amounts on the line through the two, rounded, and at least 0.
+  /// Amounts on the parabola through the three traces whose sizes are nearest, or on the line through two; rounded, and
+  /// at least 0.
   trace::Trace at(std::uint64_t size) const;
 
-  const SizedTrace& first() const { return first_; }
-  const SizedTrace& second() const { return second_; }
+  /// By size.
+  const std::vector<SizedTrace>& traces() const { return traces_; }
 
  private:
-  std::uint64_t between(std::uint64_t a, std::uint64_t b, std::uint64_t size) const;
-
-  SizedTrace first_, second_;
+  std::vector<SizedTrace> traces_;
 };
 
 }  // namespace tensorpager::fit

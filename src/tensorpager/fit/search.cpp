@@ -11,7 +11,6 @@ namespace {
 
 using base::Bytes;
 
-constexpr std::uint64_t kMostSize = std::uint64_t{1} << 40;
 constexpr unsigned kGrid = 6;  // sizes between the largest unpaged and the largest at all that are tried first
 constexpr double kResolution = 0.01;
 
@@ -23,12 +22,12 @@ class Search {
 
   Found run() {
     Found found;
-    const std::uint64_t near = scaling_.second().size;
+    const std::uint64_t near = scaling_.traces().back().size;
     const std::uint64_t unpaged =
-        largest_size(near, [&](std::uint64_t size) { return needs(size) <= question_.budget; });
+        largest_size(near, question_.most_size, [&](std::uint64_t size) { return needs(size) <= question_.budget; });
     if (unpaged > 0) found.unpaged = at(unpaged);
-    std::uint64_t largest =
-        largest_size(near, [&](std::uint64_t size) { return liveness_at(size).floor() <= question_.budget; });
+    std::uint64_t largest = largest_size(
+        near, question_.most_size, [&](std::uint64_t size) { return liveness_at(size).floor() <= question_.budget; });
     // What is above the floor has a plan, as a rule.
     while (largest > unpaged && !at(largest)) largest = unpaged + (largest - unpaged) * 15 / 16;
     if (largest > 0) found.largest = at(largest);
@@ -110,11 +109,12 @@ class Search {
 
 }  // namespace
 
-std::uint64_t largest_size(std::uint64_t near, const std::function<bool(std::uint64_t size)>& allows) {
-  std::uint64_t yes = 0, no = std::max<std::uint64_t>(near, 1);
-  while (no <= kMostSize && allows(no)) {
+std::uint64_t largest_size(std::uint64_t near, std::uint64_t most,
+                           const std::function<bool(std::uint64_t size)>& allows) {
+  std::uint64_t yes = 0, no = std::clamp<std::uint64_t>(near, 1, most);
+  while (no <= most && allows(no)) {
     yes = no;
-    no *= 2;
+    no = no == most ? most + 1 : std::min(no * 2, most);
   }
   while (no - yes > 1) {
     const std::uint64_t middle = yes + (no - yes) / 2;

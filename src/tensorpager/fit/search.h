@@ -18,6 +18,7 @@ struct Question {
   base::Bytes budget;
   std::vector<double> overheads = {0.03, 0.1, 0.25, 0.5};  // over the step's compute, ascending
   double within = 0.1;                                     // the overhead that the size with the most samples may have
+  std::uint64_t most_size = std::uint64_t{1} << 40;        // larger ones make no sense to the program
   unsigned most_plans = 24;
 };
 
@@ -43,8 +44,9 @@ struct Found {
 Found search(const Scaling& scaling, const machine::Machine& machine, const planning::Planner& planner,
              const Question& question, const std::function<void(std::uint64_t size)>& progress = {});
 
-/// The largest size that `allows` says yes to, if it says yes up to that one and no beyond; 0 if not even 1. Sizes up
-/// to 2^40 are tried, beginning near `near`.
-std::uint64_t largest_size(std::uint64_t near, const std::function<bool(std::uint64_t size)>& allows);
+/// The largest size up to `most` that `allows` says yes to, if it says yes up to that one and no beyond; 0 if not even
+/// 1. Sizes near `near` are tried first.
+std::uint64_t largest_size(std::uint64_t near, std::uint64_t most,
+                           const std::function<bool(std::uint64_t size)>& allows);
 
 }  // namespace tensorpager::fit
