@@ -12,7 +12,6 @@ namespace {
 
 using base::Bytes;
 using trace::Op;
-using trace::Storage;
 using trace::Trace;
 
 bool do_the_same(const Op& a, const Op& b) {
@@ -31,6 +30,7 @@ long double distance(std::uint64_t from, std::uint64_t to) {
 std::vector<const SizedTrace*> nearest(const std::vector<SizedTrace>& traces, std::uint64_t size) {
   constexpr std::size_t kPoints = 3;
   std::vector<const SizedTrace*> all;
+  all.reserve(traces.size());
   for (const SizedTrace& traced : traces) all.push_back(&traced);
   std::ranges::sort(all, {}, [&](const SizedTrace* traced) { return std::abs(distance(traced->size, size)); });
   all.resize(std::min(all.size(), kPoints));
@@ -90,6 +90,7 @@ void Scaling::add(SizedTrace more) {
 Trace Scaling::at(std::uint64_t size) const {
   const std::vector<const SizedTrace*> from = nearest(traces_, size);
   std::vector<long double> weights;
+  weights.reserve(from.size());
   for (const SizedTrace* const traced : from) weights.push_back(weight_of(*traced, from, size));
   Trace scaled = from.front()->trace;
   const auto between = [&](auto&& amount_of) {
