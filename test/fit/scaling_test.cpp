@@ -19,6 +19,7 @@ Trace step(std::uint64_t samples) {
                 .reads = {StorageId{0}},
                 .births = {StorageId{1}},
                 .temporary = Bytes(8 * samples),
+                .time = std::chrono::nanoseconds(500 + 3 * samples),
                 .flops = 300 * samples,
                 .moved = Bytes(1000 + 24 * samples)},
                {.name = "sum", .reads = {StorageId{1}}, .deaths = {StorageId{1}}, .flops = samples}};
@@ -32,8 +33,9 @@ void expect_equal(const Trace& scaled, const Trace& real) {
     EXPECT_EQ(scaled.ops[i].temporary, real.ops[i].temporary);
     EXPECT_EQ(scaled.ops[i].moved, real.ops[i].moved);
     EXPECT_EQ(scaled.ops[i].flops, real.ops[i].flops);
+    EXPECT_EQ(scaled.ops[i].time, real.ops[i].time);
   }
-  EXPECT_EQ(different_amounts(scaled, real), 0u);
+  EXPECT_EQ(other_amounts(scaled, real).count, 0u);
   EXPECT_EQ(difference_of(scaled, real), "");
 }
 
@@ -53,7 +55,7 @@ TEST(Scaling, HitsAmountsThatGrowWithTheSquareFromThreeSizes) {
     return trace;
   };
   Scaling scaling({.size = 16, .trace = attention(16)}, {.size = 32, .trace = attention(32)});
-  EXPECT_EQ(different_amounts(scaling.at(1000), attention(1000)), 2u) << "a storage, and the op that makes it";
+  EXPECT_EQ(other_amounts(scaling.at(1000), attention(1000)).count, 2u) << "a storage, and the op that makes it";
   scaling.add({.size = 500, .trace = attention(500)});
   for (const std::uint64_t size : {1, 16, 20, 32, 300, 500, 1000, 100'000}) {
     SCOPED_TRACE(size);
@@ -67,7 +69,7 @@ TEST(Scaling, UsesTheNearestOfMoreThanThreeSizes) {
   scaling.add({.size = 300, .trace = padded(300)});
   scaling.add({.size = 16, .trace = padded(16)});
   EXPECT_EQ(scaling.traces().front().size, 16u);
-  EXPECT_EQ(different_amounts(scaling.at(1000), padded(1000)), 0u);
+  EXPECT_EQ(other_amounts(scaling.at(1000), padded(1000)).count, 0u);
 }
 
 TEST(Scaling, HasNoAmountsBelowNothing) {
@@ -105,12 +107,17 @@ TEST(DifferenceOf, TellsOfOpsStoragesAndLives) {
   EXPECT_EQ(difference_of(step(16), other), "storage 0 lives through only one of the steps");
 }
 
-TEST(DifferentAmounts, CountsStoragesAndOps) {
-  EXPECT_EQ(different_amounts(step(16), step(16)), 0u);
-  EXPECT_EQ(different_amounts(step(16), step(17)), 3u);
+TEST(OtherAmounts, CountStoragesAndOpsAndTellTheFirst) {
+  EXPECT_EQ(other_amounts(step(16), step(16)).count, 0u);
+  EXPECT_EQ(other_amounts(step(16), step(17)).count, 3u);
+  EXPECT_EQ(other_amounts(step(16), step(17)).first, "storage 1: 384 and 408 bytes");
   Trace other = step(16);
   other.ops[1].flops = 1;
-  EXPECT_EQ(different_amounts(step(16), other), 1u);
+  EXPECT_EQ(other_amounts(step(16), other).count, 1u);
+  EXPECT_EQ(other_amounts(step(16), other).first, "op 1, sum: 16 and 1 flops");
+  other = step(16);
+  other.ops[1].time = std::chrono::nanoseconds(1);
+  EXPECT_EQ(other_amounts(step(16), other).count, 0u);
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "tensorpager/base/config.h"
 #include "tensorpager/base/errors.h"
 #include "tensorpager/cli/start_program.h"
 
@@ -54,8 +55,11 @@ void run_dry(const DryRun& run, const Program& program, const char* what) {
   Settings settings{{"TENSORPAGER_BUDGET", "unlimited"},
                     {"TENSORPAGER_TRACE", run.trace.string()},
                     {"TENSORPAGER_STATS", run.stats.string()},
-                    {"TENSORPAGER_DEVICE", run.card.empty() ? "cpu" : "cuda"},
-                    {"TENSORPAGER_DRY", "1"}};
+                    {"TENSORPAGER_DEVICE", run.card.empty() ? "cpu" : "cuda"}};
+  settings[run.dry ? "TENSORPAGER_DRY" : "TENSORPAGER_TRACE_CLASS"] = run.dry ? "1" : "step";
+  // That a step repeats is noticed by all its storages; of some of them it takes the whole program.
+  if (run.dry && !run.all_storages) settings["TENSORPAGER_DRY_TO_END"] = "1";
+  settings["TENSORPAGER_TRACE_SMALLEST"] = run.all_storages ? "1" : std::to_string(base::kMinPagedBytes.count());
   if (!run.card.empty()) settings["TENSORPAGER_EMULATE"] = run.card;
   const pid_t child = fork();
   if (child < 0) throw base::IoError("fork", "the program", base::Bytes(0), errno);

@@ -1,11 +1,13 @@
 // `tensorpager fit`: which batch fits on a machine, and what it costs. It runs the program dry at two sizes, scales the
 // traces between and beyond, plans for the sizes that matter, and checks the answer by one more dry run.
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <map>
 #include <memory>
 #include <optional>
 #include <regex>
+#include <utility>
 
 #include "tensorpager/base/errors.h"
 #include "tensorpager/cli/command.h"
@@ -75,6 +77,7 @@ class Fit {
     answer.machine = machine_.name;
     answer.name = template_.name();
     answer.question = question();
+    answer.is_timed = is_timed();
     fit::Scaling scaling = trace_two();
     answer.question.most_plans = most_plans(scaling.traces().front().trace.ops.size());
     for (int more = 0;; ++more) {
@@ -123,13 +126,20 @@ class Fit {
     return question;
   }
 
-  trace::Trace traced(std::uint64_t size) {
-    say("dry run at " + template_.name() + " " + std::to_string(size));
+  /// A machine without rates takes the times of real steps, of sizes that are small enough to be run.
+  bool is_timed() const { return machine_.byte_rate == 0; }
+
+  enum class Way : std::uint8_t { kDry, kTimed };
+  enum class Lists : std::uint8_t { kAll, kPaged };  // storages that a trace lists, and ops on them
+  trace::Trace traced(std::uint64_t size, Way way, Lists lists) {
+    say((way == Way::kDry ? "dry run at " : "run at ") + template_.name() + " " + std::to_string(size));
     const std::string name = std::to_string(size);
     const DryRun run{.card = machine_.card ? options_.machine : std::string(),
                      .trace = scratch_ / (name + ".trace"),
                      .stats = scratch_ / (name + ".json"),
-                     .log = options_.verbose ? std::filesystem::path() : scratch_ / (name + ".log")};
+                     .log = options_.verbose ? std::filesystem::path() : scratch_ / (name + ".log"),
+                     .dry = way == Way::kDry,
+                     .all_storages = lists == Lists::kAll};
     run_dry(run, template_.at(size), "answer");
     if (machine_.card) reserved_[size] = torch_memory_of(run).most_reserved;
     return trace::read_trace_file(run.trace.string());
@@ -138,13 +148,18 @@ class Fit {
   /// At sizes whose steps do the same: torch chooses other ops for very small tensors.
   fit::Scaling trace_two() {
     constexpr int kTries = 4;
+    const Way way = is_timed() ? Way::kTimed : Way::kDry;
     std::uint64_t size = options_.from;
-    fit::SizedTrace first{size, traced(size)};
+    fit::SizedTrace first{size, traced(size, way, lists_)};
     for (int i = 1;; ++i) {
       size *= 2;
-      fit::SizedTrace second{size, traced(size)};
+      fit::SizedTrace second{size, traced(size, way, lists_)};
       const std::string difference = fit::difference_of(first.trace, second.trace);
       if (difference.empty()) return {std::move(first), std::move(second)};
+      if (!machine_.card && std::exchange(lists_, Lists::kPaged) == Lists::kAll) {
+        say("steps differ (" + difference + "): again without ops on small storages only, as batches are made of");
+        return trace_two();
+      }
       if (i == kTries)
         throw NotPossible("no answer: the steps of the program at " + template_.name() + " " +
                           std::to_string(first.size) + " and " + std::to_string(size) + " differ: " + difference +
@@ -172,20 +187,22 @@ class Fit {
     answer.checked = "checked: a dry run at " + at + " does what the scaled trace says";
     if (is_traced) return std::nullopt;
     try {
-      fit::SizedTrace real{size, traced(size)};
+      fit::SizedTrace real{size, traced(size, Way::kDry, Lists::kAll)};
       const trace::Trace scaled = scaling.at(size);
       const std::string difference = fit::difference_of(scaled, real.trace);
-      const std::size_t amounts = difference.empty() ? fit::different_amounts(scaled, real.trace) : 0;
-      answer.is_as_scaled = difference.empty() && amounts == 0;
-      if (!difference.empty())
+      const auto amounts = difference.empty() ? fit::other_amounts(scaled, real.trace) : fit::OtherAmounts();
+      answer.is_as_scaled = difference.empty() && amounts.count == 0;
+      if (!difference.empty() && lists_ == Lists::kPaged)  // storages become large enough to be listed
+        compare_needs(scaled, real, at, answer);
+      else if (!difference.empty())
         answer.checked = "NOT as scaled: a dry run at " + at + " does other things: " + difference +
                          "; begin with a larger size, with --from";
-      else if (amounts > 0)
-        answer.checked = "NOT as scaled: in a dry run at " + at + " " + std::to_string(amounts) + " of " +
+      else if (amounts.count > 0)
+        answer.checked = "NOT as scaled: in a dry run at " + at + " " + std::to_string(amounts.count) + " of " +
                          std::to_string(real.trace.storages.size() + real.trace.ops.size()) +
-                         " storages and ops have other bytes or work (need " +
+                         " storages and ops have other bytes or work, the first: " + amounts.first + " (need " +
                          base::format_bytes(plan::Liveness(real.trace).need()) + ")";
-      if (amounts > 0) return real;
+      if (amounts.count > 0 && !is_timed()) return real;
     } catch (const NotPossible& error) {
       answer.checked = "NOT checked: at " + at + " there is " + error.what();
       return larger_than_traced(scaling);
@@ -193,13 +210,23 @@ class Fit {
     return std::nullopt;
   }
 
+  static void compare_needs(const trace::Trace& scaled, const fit::SizedTrace& real, const std::string& at,
+                            FitAnswer& answer) {
+    constexpr double kClose = 0.01;
+    const base::Bytes expected = plan::Liveness(scaled).need(), found = plan::Liveness(real.trace).need();
+    const double error = static_cast<double>(expected.count()) / static_cast<double>(found.count()) - 1;
+    answer.is_as_scaled = std::abs(error) <= kClose;
+    answer.checked = (answer.is_as_scaled ? "checked" : "NOT as scaled") + std::string(": a dry run at ") + at +
+                     " needs " + base::format_bytes(found) + ", the scaled trace " + base::format_bytes(expected);
+  }
+
   /// A size that was far too large tells nothing; twice the largest one that was traced may.
   std::optional<fit::SizedTrace> larger_than_traced(const fit::Scaling& scaling) {
     const std::uint64_t size = 2 * scaling.traces().back().size;
-    if (size > options_.to) return std::nullopt;
-    fit::SizedTrace real{size, traced(size)};
+    if (size > options_.to || is_timed()) return std::nullopt;
+    fit::SizedTrace real{size, traced(size, Way::kDry, lists_)};
     const trace::Trace scaled = scaling.at(size);
-    if (!fit::difference_of(scaled, real.trace).empty() || fit::different_amounts(scaled, real.trace) == 0)
+    if (!fit::difference_of(scaled, real.trace).empty() || fit::other_amounts(scaled, real.trace).count == 0)
       return std::nullopt;
     return real;
   }
@@ -208,6 +235,7 @@ class Fit {
   const Template template_;
   const machine::Machine machine_;
   const Scratch scratch_;
+  Lists lists_ = Lists::kAll;                      // of the traces that are scaled
   std::map<std::uint64_t, base::Bytes> reserved_;  // by torch's allocator in dry runs, by size
 };
 

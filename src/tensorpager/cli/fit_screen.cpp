@@ -55,6 +55,7 @@ void print_fit_json(const FitAnswer& answer) {
   const Json all = {{"machine", answer.machine},
                     {"varied", answer.name},
                     {"budget_bytes", answer.question.budget.count()},
+                    {"timed", answer.is_timed},
                     {"traced_sizes", answer.traced},
                     {"plain", answer.plain ? Json(*answer.plain) : Json(nullptr)},
                     {"unpaged", to_json(answer.found.unpaged)},
@@ -69,8 +70,9 @@ void print_fit_json(const FitAnswer& answer) {
 }
 
 void print_fit(const FitAnswer& answer) {
-  std::printf("%s on %s, %s for tensors (simulated, by the machine's roofline and link)\n", answer.name.c_str(),
-              answer.machine.c_str(), base::format_bytes(answer.question.budget).c_str());
+  std::printf("%s on %s, %s for tensors (simulated, by %s)\n", answer.name.c_str(), answer.machine.c_str(),
+              base::format_bytes(answer.question.budget).c_str(),
+              answer.is_timed ? "the times of real steps and the machine's link" : "the machine's roofline and link");
   std::printf("  %-22s%10s%12s%12s%11s%12s%14s\n", "largest", answer.name.c_str(), "a second", "step", "overhead",
               "need", "not resident");
   if (answer.plain && answer.card)

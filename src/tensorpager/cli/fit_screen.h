@@ -15,6 +15,7 @@ struct FitAnswer {
   std::string machine;
   std::string name;  // of the argument that is varied
   fit::Question question;
+  bool is_timed = false;               // by the times of real steps, else by the machine's rates
   std::optional<base::Bytes> card;     // memory that CUDA reports; nullopt on the CPU
   std::optional<std::uint64_t> plain;  // the largest size for torch without Tensorpager
   fit::Found found;

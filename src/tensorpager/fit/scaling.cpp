@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <tuple>
 #include <utility>
 
 #include "tensorpager/base/errors.h"
@@ -63,12 +62,23 @@ std::string difference_of(const Trace& a, const Trace& b) {
   return {};
 }
 
-std::size_t different_amounts(const Trace& a, const Trace& b) {
-  std::size_t different = 0;
-  for (std::size_t i = 0; i < a.storages.size(); ++i) different += a.storages[i].bytes != b.storages[i].bytes ? 1 : 0;
-  const auto amounts_of = [](const Op& op) { return std::tuple(op.temporary, op.flops, op.moved); };
-  for (std::size_t i = 0; i < a.ops.size(); ++i) different += amounts_of(a.ops[i]) != amounts_of(b.ops[i]) ? 1 : 0;
-  return different;
+OtherAmounts other_amounts(const Trace& a, const Trace& b) {
+  OtherAmounts found;
+  const auto compare = [&](const std::string& what, const char* unit, std::uint64_t one, std::uint64_t other) {
+    if (one == other) return false;
+    if (++found.count == 1) found.first = what + ": " + std::to_string(one) + " and " + std::to_string(other) + unit;
+    return true;
+  };
+  for (std::size_t i = 0; i < a.storages.size(); ++i)
+    compare("storage " + std::to_string(i), " bytes", a.storages[i].bytes.count(), b.storages[i].bytes.count());
+  for (std::size_t i = 0; i < a.ops.size(); ++i) {
+    const Op &one = a.ops[i], &other = b.ops[i];
+    const std::string what = "op " + std::to_string(i) + ", " + one.name;
+    static_cast<void>(compare(what, " bytes of temporaries", one.temporary.count(), other.temporary.count()) ||
+                      compare(what, " bytes moved", one.moved.count(), other.moved.count()) ||
+                      compare(what, " flops", one.flops, other.flops));
+  }
+  return found;
 }
 
 Scaling::Scaling(SizedTrace first, SizedTrace second) {
@@ -107,6 +117,7 @@ Trace Scaling::at(std::uint64_t size) const {
     op.temporary = Bytes(between([&](const Trace& trace) { return trace.ops[i].temporary.count(); }));
     op.moved = Bytes(between([&](const Trace& trace) { return trace.ops[i].moved.count(); }));
     op.flops = between([&](const Trace& trace) { return trace.ops[i].flops; });
+    op.time = std::chrono::nanoseconds(between([&](const Trace& trace) { return trace.ops[i].time.count(); }));
   }
   return scaled;
 }

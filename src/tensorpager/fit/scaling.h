@@ -22,8 +22,12 @@ struct SizedTrace {
 /// What differs between two traces except for amounts: the first op, as text for messages. Empty if nothing does.
 std::string difference_of(const trace::Trace& a, const trace::Trace& b);
 
-/// Of how many storages and ops two traces have other amounts, if they differ in nothing else.
-std::size_t different_amounts(const trace::Trace& a, const trace::Trace& b);
+/// Storages and ops of which two traces have other amounts, if they differ in nothing else. Times are no amounts.
+struct OtherAmounts {
+  std::size_t count = 0;
+  std::string first = {};  // as text for messages
+};
+OtherAmounts other_amounts(const trace::Trace& a, const trace::Trace& b);
 
 class Scaling {
  public:
@@ -32,8 +36,8 @@ class Scaling {
   /// Of another size. Throws InvalidArgument if it differs from the others in more than amounts.
   void add(SizedTrace more);
 
-  /// Amounts on the parabola through the three traces whose sizes are nearest, or on the line through two; rounded, and
-  /// at least 0.
+  /// Amounts and times on the parabola through the three traces whose sizes are nearest, or on the line through two;
+  /// rounded, and at least 0.
   trace::Trace at(std::uint64_t size) const;
 
   /// By size.
