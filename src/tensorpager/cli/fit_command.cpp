@@ -25,7 +25,7 @@ namespace {
 
 struct FitOptions {
   std::string machine, budget, planner = "pages";
-  double overhead = 10;  // percent
+  double overhead = 10, link_share = 100 * planning::Options().link_share;  // percent
   std::uint64_t from = 16, to = fit::Question().most_size;
   bool json = false, verbose = false;
 };
@@ -120,6 +120,7 @@ class Fit {
       throw base::InvalidArgument("no budget: write --budget SIZE, as " + options_.machine + " has no card");
     question.within = options_.overhead / 100;
     question.most_size = options_.to;
+    question.planning.link_share = options_.link_share / 100;
     auto& all = question.overheads;
     if (std::ranges::find(all, question.within) == all.end())
       all.insert(std::ranges::upper_bound(all, question.within), question.within);
@@ -272,6 +273,9 @@ void add_fit_command(CLI::App& app, const Program& program) {
   verb->add_option("--to", options->to, "The largest size that makes sense, as a length that the model is made for")
       ->check(CLI::PositiveNumber);
   verb->add_option("--planner", options->planner, "Makes the plans; hybrid recomputes, too")->capture_default_str();
+  verb->add_option("--link-share", options->link_share, "Percent of the machine's links to plan with")
+      ->check(CLI::Range(1.0, 100.0))
+      ->capture_default_str();
   verb->add_flag("--json", options->json, "One JSON object instead of a screen");
   verb->add_flag("--verbose", options->verbose, "Show what the program prints");
   verb->footer("Example:\n  tensorpager fit --machine h100-80g -- python train.py --batch {batch}");

@@ -24,8 +24,8 @@ base::Bytes most_away(const trace::Trace& trace, const plan::Plan& plan) {
 }  // namespace
 
 std::optional<Cost> cost_of(const trace::Trace& trace, const machine::Machine& machine, base::Bytes budget,
-                            const planning::Planner& planner) {
-  const auto plan = planner.plan({.trace = trace, .machine = machine, .budget = budget});
+                            const planning::Planner& planner, const planning::Options& options) {
+  const auto plan = planner.plan({.trace = trace, .machine = machine, .budget = budget, .options = options});
   if (!plan) return std::nullopt;
   const sim::Outcome outcome = sim::simulate(trace, plan.value(), machine);
   const auto& measured = outcome.measured;

@@ -22,7 +22,8 @@ struct Cost {
 
 /// Returns nullopt if no plan of the planner fits into the budget.
 std::optional<Cost> cost_of(const trace::Trace& trace, const machine::Machine& machine, base::Bytes budget,
-                            const planning::Planner& planner = *planning::make_pages_planner());
+                            const planning::Planner& planner = *planning::make_pages_planner(),
+                            const planning::Options& options = {});
 
 /// Returns the smallest budget whose plan costs at most `overhead`, to 1/32 of the distance from floor to need, or the
 /// need itself if no smaller one does. After `most_plans` plans it returns the smallest found.

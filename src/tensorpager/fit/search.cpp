@@ -55,7 +55,7 @@ class Search {
     } else if (liveness.floor() <= question_.budget) {
       if (progress_) progress_(size);
       ++plans_;
-      cost = cost_of(trace, machine_, question_.budget, planner_);
+      cost = cost_of(trace, machine_, question_.budget, planner_, question_.planning);
     }
     std::optional<Point>& point = points_[size];
     if (cost) point = Point{.size = size, .need = liveness.need(), .floor = liveness.floor(), .cost = *cost};

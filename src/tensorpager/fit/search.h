@@ -20,6 +20,7 @@ struct Question {
   double within = 0.1;                                     // the overhead that the size with the most samples may have
   std::uint64_t most_size = std::uint64_t{1} << 40;        // larger ones make no sense to the program
   unsigned most_plans = 24;
+  planning::Options planning = {};
 };
 
 /// A size under the budget. Without paging `cost` has no overhead and moves nothing.
