@@ -1,0 +1,34 @@
+"""A convolution net of torchvision on a card, trained by SGD with momentum, as the papers train theirs.
+
+vision.py --model resnet50 --batch 32
+"""
+
+import argparse
+
+import torch
+import torchvision
+from torch.nn import functional as F
+
+SIDES = {"inception_v3": 299}
+OPTIONS = {"inception_v3": {"init_weights": False, "aux_logits": False}}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--model", default="resnet50")
+    parser.add_argument("--batch", type=int, default=32)
+    parser.add_argument("--steps", type=int, default=10)
+    options = parser.parse_args()
+    side = SIDES.get(options.model, 224)
+    model = torchvision.models.get_model(options.model, weights=None, **OPTIONS.get(options.model, {})).cuda()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    images = torch.randn(options.batch, 3, side, side, device="cuda")
+    labels = torch.randint(1000, (options.batch,), device="cuda")
+    for _ in range(options.steps):
+        optimizer.zero_grad()
+        F.cross_entropy(model(images), labels).backward()
+        optimizer.step()
+
+
+if __name__ == "__main__":
+    main()
