@@ -175,6 +175,7 @@ def test_the_screen_says_what_is_done_and_what_was_found():
         (("--machine", "h100-80g", "--", "python", "{batch}", "{seq}"), "{batch} and {seq} in the program"),
         (("--machine", "tpu", "--", "python", "{batch}"), "'tpu' is no machine"),
         (("--machine", "LAPTOP", "--", "python", "{batch}"), "no budget: write --budget SIZE"),
+        (("--machine", "h100-80g", "--to", "31", "--", "python", "{batch}"), "--to 31 is less than twice --from 16"),
         (("--machine", "LAPTOP", "--budget", "1GiB", "--from", "0", "--", "python", "{batch}"), "--from"),
     ],
 )

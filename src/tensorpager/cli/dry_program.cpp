@@ -61,6 +61,8 @@ void run_dry(const DryRun& run, const Program& program, const char* what) {
   if (run.dry && !run.all_storages) settings["TENSORPAGER_DRY_TO_END"] = "1";
   settings["TENSORPAGER_TRACE_SMALLEST"] = run.all_storages ? "1" : std::to_string(base::kMinPagedBytes.count());
   if (!run.card.empty()) settings["TENSORPAGER_EMULATE"] = run.card;
+  std::error_code ignored;
+  files::remove(run.trace, ignored);  // of an earlier run
   const pid_t child = fork();
   if (child < 0) throw base::IoError("fork", "the program", base::Bytes(0), errno);
   if (child == 0) {

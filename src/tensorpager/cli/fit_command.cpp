@@ -244,6 +244,9 @@ void fit_program(const FitOptions& options, const Program& program) {
   if (program.empty())
     throw base::InvalidArgument(
         "no program: write it after --, as in `tensorpager fit --machine h100-80g -- python train.py --batch {batch}`");
+  if (options.to / 2 < options.from)
+    throw base::InvalidArgument("--to " + std::to_string(options.to) + " is less than twice --from " +
+                                std::to_string(options.from) + ", and both sizes are traced; give a smaller --from");
   const FitAnswer answer = Fit(options, program).run();
   if (options.json)
     print_fit_json(answer);
