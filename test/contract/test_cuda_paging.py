@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from emulated import EMULATION, FAKE_CARD
+from emulated import EMULATION, FAKE_CARD, TORCH
 from launch import HERE, run_command
 
 sys.path.insert(0, str(HERE.parent / "programs"))
@@ -269,7 +269,8 @@ def test_workspaces_of_libraries_lie_out_of_the_way(tmp_path):
     paged, stats = found(tmp_path, "workspaces", budget, variables={}, schedule="1", options=["--on-demand"])
     assert paged["losses"] == json.loads(plain)["losses"]
     check_paged(stats, budget)
-    assert stats["slab_bytes"] >= 64 * MIB
+    if TORCH < (2, 15):  # later, a product's workspace is a temporary of that op
+        assert stats["slab_bytes"] >= 64 * MIB
 
 
 def test_a_budget_may_name_its_device(tmp_path):
