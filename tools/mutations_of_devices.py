@@ -25,6 +25,13 @@ MUTATIONS = [
         "transfer",
     ),
     Mutation(
+        "a-transfer-that-failed-halfway-is-not-waited-for",
+        "transfer/stream_queues.cpp",
+        "      note(queue, slot);\n      throw;",
+        "      static_cast<void>(queue), static_cast<void>(slot);\n      throw;",
+        "transfer",
+    ),
+    Mutation(
         "page-in-before-the-users-of-its-place",
         "transfer/stream_queues.cpp",
         "timeline_.order(Queue::kPageIns, transfer.after | pool_.fence_of(transfer.slot));",

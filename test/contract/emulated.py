@@ -3,13 +3,14 @@
 import ctypes
 import json
 import os
+import re
 import subprocess
 import sys
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 
-from launch import HERE, SECONDS, environment
+from launch import HERE, SECONDS, environment, run_command
 
 LIBRARIES = Path(
     os.environ.get("TENSORPAGER_TEST_LIBRARIES") or Path(find_spec("tensorpager").submodule_search_locations[0]) / "lib"
@@ -39,6 +40,14 @@ def run_emulated(program, *arguments, schedule="now", devices=1, seconds=SECONDS
     )
     assert done.returncode == 0, done.stderr[-4000:]
     return json.loads(done.stdout.splitlines()[-1])
+
+
+def card_of(folder, memory):
+    """A machine file of a card that has so many bytes, and is an H100 otherwise."""
+    path = folder / f"{memory}.machine"
+    machine = run_command("machine", "h100-80g").stdout
+    path.write_text(re.sub(r"(multiprocessors=\d+) memory=\d+", rf"\1 memory={memory}", machine))
+    return path
 
 
 class Emulation:

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from emulated import EMULATION, FAKE_CARD, TORCH
+from emulated import EMULATION, FAKE_CARD, TORCH, card_of
 from launch import HERE, run_command
 
 sys.path.insert(0, str(HERE.parent / "programs"))
@@ -138,8 +138,9 @@ def test_random_evictions_change_nothing(program, seed, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("way, budget", [("data_parallel", 9), ("fully_sharded", 5)])  # of needs of 15.9 and 7.4 MiB
-def test_ranks_have_a_budget_each(way, budget, tmp_path):
+# What a sharded step needs depends on how far a rank is ahead of the other.
+@pytest.mark.parametrize("way, need, budget", [("data_parallel", r"15\.9", 9), ("fully_sharded", r"7\.\d\d", 5)])
+def test_ranks_have_a_budget_each(way, need, budget, tmp_path):
     torchrun = Path(sys.executable).with_name("torchrun")
     command = ["--", torchrun, "--nproc-per-node", 2, HERE / "cuda_paging_ranks.py", way]
     card = ["--emulate", "h100-80g", "--emulate-seed", "1"]
@@ -150,7 +151,7 @@ def test_ranks_have_a_budget_each(way, budget, tmp_path):
     assert sorted(done.stdout.splitlines()) == sorted(plain.stdout.splitlines())
     assert len(done.stdout.splitlines()) == 2
     for rank in range(2):
-        figures = re.search(rf"rank {rank}: need .*, budget {budget}\.00 MiB, .*; (\d+) page-outs", done.stderr)
+        figures = re.search(rf"rank {rank}: need {need} MiB, budget {budget}\.00 MiB, .*; (\d+) page-outs", done.stderr)
         assert figures and int(figures[1]) > 20, done.stderr[-3000:]
     assert done.stderr.count(" 0 races") >= 2
 
@@ -183,9 +184,7 @@ def test_what_is_paged_out_beyond_the_pinned_memory_is_staged(tmp_path):
 
 
 def test_budget_may_be_a_share_of_the_card(tmp_path):
-    small, stats = tmp_path / "small.machine", tmp_path / "stats.json"
-    machine = run_command("machine", "h100-80g").stdout
-    small.write_text(re.sub(r"(card .*memory=)\d+", rf"\g<1>{32 * MIB}", machine))
+    small, stats = card_of(tmp_path, 32 * MIB), tmp_path / "stats.json"
     program = ["--", sys.executable, HERE / "cuda_paging_programs.py", "figures"]
     for share, budget in [("25%", 8 * MIB), ("12.5%", 4 * MIB)]:
         options = ["--emulate", small, "--budget", f"cuda={share}", "--stats", stats]
@@ -194,10 +193,8 @@ def test_budget_may_be_a_share_of_the_card(tmp_path):
         assert json.loads(done.stdout)["sums"] == list(range(16))
         check_paged(json.loads(stats.read_text()), budget)
     refused = run_command("run", "--emulate", small, "--budget", "cuda=120%", *program, variables=SMALL_WORKSPACES)
-    assert (
-        refused.returncode != 0
-        and f"cannot use {round(1.2 * 32 * MIB) // 512 * 512} bytes of the device's memory" in refused.stderr
-    )
+    assert refused.returncode != 0
+    assert f"cannot use {round(1.2 * 32 * MIB) // 512 * 512} bytes of the device's memory" in refused.stderr
 
 
 def test_what_does_not_fit_is_an_error_of_torch_and_nothing_is_lost(tmp_path):

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from emulated import EMULATION, FAKE_CARD
+from emulated import EMULATION, FAKE_CARD, card_of
 from launch import run_command
 
 PROGRAMS = Path(__file__).parents[2] / "test" / "programs"
@@ -43,13 +43,6 @@ def check_order(found):
     assert all(row["largest"]["overhead"] <= row["overhead"] for row in found["within"])
     assert found["quickest"]["overhead"] <= found["quickest_within"]
     assert found["as_scaled"] and found["checked"].startswith("checked: a dry run at batch ")
-
-
-def card_of(folder, memory):
-    path = folder / f"{memory}.machine"
-    text = run_command("machine", "h100-80g").stdout
-    path.write_text(re.sub(r"(multiprocessors=\d+) memory=\d+", rf"\1 memory={memory}", text))
-    return path
 
 
 @needs_cuda

@@ -4,6 +4,7 @@ import json
 import random
 import re
 import subprocess
+import sys
 
 import pytest
 from emulated import EMULATION, FAKE_CARD
@@ -54,7 +55,7 @@ def test_the_reference_script_trains_the_same_models_under_a_budget(extras, scri
         program = [HERE / "seeded.py", script, "--data-path", images, "--output-dir", tmp_path, *TRAIN, *EXTRAS[extras]]
         variables = {"CUBLAS_WORKSPACE_CONFIG": ":16:8"}
         done = run_command(
-            "run", "--emulate", "h100-80g", *options, "--", "python", *program, variables=variables, seconds=400
+            "run", "--emulate", "h100-80g", *options, "--", sys.executable, *program, variables=variables, seconds=400
         )
         assert done.returncode == 0, done.stderr[-3000:]
         return [line for line in done.stdout.splitlines() if line.startswith(("model_", "Test:  Acc@1"))], done.stdout

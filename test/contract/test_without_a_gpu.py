@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from emulated import TORCH
+from emulated import TORCH, card_of
 from launch import environment, run_command
 
 import tensorpager
@@ -176,10 +176,8 @@ def test_estimate_is_one_screen_with_the_allocators_own_figures(tmp_path):
 @needs_cuda
 @only_stable
 def test_estimate_says_how_much_a_program_needs_that_does_not_fit(tmp_path):
-    (tmp_path / "tiny.machine").write_text(run_command("machine", CARD).stdout.replace("name h100-80g", "name tiny"))
-    text = (tmp_path / "tiny.machine").read_text()
-    (tmp_path / "tiny.machine").write_text(re.sub(r"(multiprocessors=\d+) memory=\d+", rf"\1 memory={64 << 20}", text))
-    done = run_command("estimate", "--machine", tmp_path / "tiny.machine", *program("gpt", "--device", "cuda"))
+    tiny = card_of(tmp_path, 64 << 20)
+    done = run_command("estimate", "--machine", tiny, *program("gpt", "--device", "cuda"))
     assert done.returncode == 0 and "the whole card" in done.stdout
     reserved = next(line for line in done.stdout.splitlines() if "reserved" in line)
     assert "of 64.0 MiB on the card" in reserved and reserved.endswith("DOES NOT FIT")

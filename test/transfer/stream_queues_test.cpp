@@ -109,6 +109,31 @@ TEST(HostPool, TakesSlabsWithinItsLimitsAndSaysWhatToDoWhenItIsFull) {
   EXPECT_EQ(pool.reserve(1_KiB).file, first.file) << "what was released is used again, and pinned memory first";
 }
 
+class FailingStreams final : public device::WorldStreams {
+ public:
+  FailingStreams() : WorldStreams("3") {}
+  void copy(Queue queue, std::byte* to, const std::byte* from, Bytes bytes) override {
+    if (copies_++ == 1) throw IoError("cudaMemcpyAsync", "a tensor's memory", bytes, EIO);
+    WorldStreams::copy(queue, to, from, bytes);
+  }
+
+ private:
+  int copies_ = 0;
+};
+
+TEST(StreamQueues, KeepTheirMemoryUntilATransferThatFailedHalfwayIsDone) {
+  FailingStreams streams;
+  device::StreamTimeline timeline(streams);
+  auto queues = make_stream_queues(streams, timeline, {.pinned = 64_MiB, .all = 64_MiB});
+  const Bytes half = 4_KiB;
+  std::byte* const to = streams.allocate(half + half);
+  const Slot slot = queues->reserve(half + half);
+  const PageIn in{.slot = slot, .to = {{to, half.count()}, {to + half.count(), half.count()}}};
+  EXPECT_THROW(queues->submit(in), IoError);
+  queues.reset();
+  EXPECT_EQ(timeline.host_waits(), 1u) << "for the first half";
+}
+
 class RefusingStreams final : public device::WorldStreams {
  public:
   RefusingStreams() : WorldStreams("now") {}

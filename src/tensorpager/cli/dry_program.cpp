@@ -56,10 +56,18 @@ void run_dry(const DryRun& run, const Program& program, const char* what) {
                     {"TENSORPAGER_TRACE", run.trace.string()},
                     {"TENSORPAGER_STATS", run.stats.string()},
                     {"TENSORPAGER_DEVICE", run.card.empty() ? "cpu" : "cuda"}};
-  settings[run.dry ? "TENSORPAGER_DRY" : "TENSORPAGER_TRACE_CLASS"] = run.dry ? "1" : "step";
-  // That a step repeats is noticed by all its storages; of some of them it takes the whole program.
-  if (run.dry && !run.all_storages) settings["TENSORPAGER_DRY_TO_END"] = "1";
-  settings["TENSORPAGER_TRACE_SMALLEST"] = run.all_storages ? "1" : std::to_string(base::kMinPagedBytes.count());
+  if (run.dry)
+    settings["TENSORPAGER_DRY"] = "1";
+  else
+    settings["TENSORPAGER_TRACE_CLASS"] = "step";
+  // A dry run lists all storages, and notices by them that a step repeats; without the small ones it takes the whole
+  // program. A real run lists those that are paged.
+  if (run.dry && !run.all_storages) {
+    settings["TENSORPAGER_DRY_TO_END"] = "1";
+    settings["TENSORPAGER_TRACE_SMALLEST"] = std::to_string(base::kMinPagedBytes.count());
+  } else if (!run.dry && run.all_storages) {
+    settings["TENSORPAGER_TRACE_SMALLEST"] = "1";
+  }
   if (!run.card.empty()) settings["TENSORPAGER_EMULATE"] = run.card;
   std::error_code ignored;
   files::remove(run.trace, ignored);  // of an earlier run

@@ -24,7 +24,7 @@ Json to_json(const std::optional<Point>& point) {
           {"floor_bytes", point->floor.count()},
           {"page_out_bytes", point->cost.page_out.count()},
           {"page_in_bytes", point->cost.page_in.count()},
-          {"not_resident_bytes", point->cost.away.count()}};
+          {"not_resident_bytes", point->cost.not_resident.count()}};
 }
 
 void print_point(const std::string& label, const std::optional<Point>& point, const char* otherwise) {
@@ -35,7 +35,7 @@ void print_point(const std::string& label, const std::optional<Point>& point, co
   std::printf("  %-22s%10llu%12.1f%9.1f ms%+9.1f %%%12s%14s\n", label.c_str(),
               static_cast<unsigned long long>(point->size), point->per_second(), milliseconds(point->cost.step),
               point->cost.overhead * 100, base::format_bytes(point->need).c_str(),
-              base::format_bytes(point->cost.away).c_str());
+              base::format_bytes(point->cost.not_resident).c_str());
 }
 
 std::string percent(double share) {

@@ -10,8 +10,8 @@ namespace {
 
 constexpr std::uint64_t kSteps = 32;
 
-/// Of a plan with replays nothing is known by op: then the whole need beyond the budget.
-base::Bytes most_away(const trace::Trace& trace, const plan::Plan& plan) {
+/// The curve of a plan with replays is that of other ops, so it is the whole need beyond the budget.
+base::Bytes most_not_resident(const trace::Trace& trace, const plan::Plan& plan) {
   const plan::Liveness liveness(trace);
   const auto& curve = plan.predicted.curve;
   if (curve.size() != liveness.ops()) return liveness.need() - std::min(liveness.need(), plan.budget);
@@ -35,7 +35,7 @@ std::optional<Cost> cost_of(const trace::Trace& trace, const machine::Machine& m
               .overhead = compute > 0 ? static_cast<double>(measured.step.count()) / compute - 1 : 0,
               .page_out = measured.page_out,
               .page_in = measured.page_in,
-              .away = most_away(trace, plan.value())};
+              .not_resident = most_not_resident(trace, plan.value())};
 }
 
 Cost cheapest_within(const trace::Trace& trace, const machine::Machine& machine, double overhead, unsigned most_plans) {

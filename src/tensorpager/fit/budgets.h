@@ -16,8 +16,7 @@ struct Cost {
   machine::Nanoseconds step{0};
   double overhead = 0;  // step over compute, minus 1
   base::Bytes page_out, page_in;
-  base::Bytes away =
-      {};  // the most that the program has alive and the budget does not hold: in host memory, or dropped
+  base::Bytes not_resident = {};  // the most that is alive at once and not resident: paged out, or dropped
 };
 
 /// Returns nullopt if no plan of the planner fits into the budget.

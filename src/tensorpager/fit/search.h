@@ -40,8 +40,8 @@ struct Found {
   std::vector<Point> tried;                  // by size
 };
 
-/// Sizes for which overheads are asked are exact to a hundredth, the others exact, as far as needs, floors and
-/// overheads grow with the size. `progress` is called before each plan with its size.
+/// Sizes for which overheads are asked are exact to a hundredth if plans are left for it, the others exact, as far as
+/// needs, floors and overheads grow with the size. `progress` is called before each plan with its size.
 Found search(const Scaling& scaling, const machine::Machine& machine, const planning::Planner& planner,
              const Question& question, const std::function<void(std::uint64_t size)>& progress = {});
 

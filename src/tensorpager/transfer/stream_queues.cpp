@@ -30,7 +30,7 @@ class StreamQueues final : public Queues {
     timeline_.order(Queue::kPageOuts, transfer.after | pool_.fence_of(transfer.slot));
     const CopyTimes::Begun begun = times_.begin(Queue::kPageOuts);
     std::byte* const to = pool_.memory_of(transfer.slot) + transfer.at.count();
-    or_note(Queue::kPageOuts, transfer.slot, [&] {
+    note_if_it_fails(Queue::kPageOuts, transfer.slot, [&] {
       if (pool_.is_pinned(transfer.slot))
         streams_.copy(Queue::kPageOuts, to, transfer.from.data(), Bytes(transfer.from.size()));
       else
@@ -44,7 +44,7 @@ class StreamQueues final : public Queues {
     const CopyTimes::Begun begun = times_.begin(Queue::kPageIns);
     const std::byte* const from = pool_.memory_of(transfer.slot) + transfer.at.count();
     Bytes bytes;
-    or_note(Queue::kPageIns, transfer.slot, [&] {
+    note_if_it_fails(Queue::kPageIns, transfer.slot, [&] {
       bytes = pool_.is_pinned(transfer.slot) ? copy_in(transfer.to, from) : staged_.in(transfer.to, from);
     });
     times_.end(begun, Queue::kPageIns, bytes);
@@ -79,7 +79,7 @@ class StreamQueues final : public Queues {
     return copied;
   }
   /// If it fails on the way, memory and slot are not free before what it has submitted is done.
-  void or_note(Queue queue, const Slot& slot, auto&& copy) {
+  void note_if_it_fails(Queue queue, const Slot& slot, auto&& copy) {
     try {
       copy();
     } catch (...) {
