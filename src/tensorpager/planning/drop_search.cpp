@@ -16,8 +16,6 @@ namespace {
 constexpr std::size_t kKept = 4;
 /// Parts of the budget that choices are judged without, one after the other.
 constexpr double kWithout[] = {0.005, 0.015};
-/// A choice of more replays for each op of the window than this is worth nothing.
-constexpr std::size_t kMostReplaysAnOp = 4;
 constexpr std::size_t kRatioSteps = 16;
 /// Of a window of more ops only some of the choices are made that others begin with: each takes a second to judge.
 constexpr std::size_t kLargeWindow = 50'000;

@@ -17,6 +17,9 @@
 
 namespace tensorpager::planning {
 
+/// A choice of more replays for each op of the window than this is worth nothing.
+inline constexpr std::size_t kMostReplaysAnOp = 4;
+
 /// A storage that may be dropped between two of its uses.
 struct Droppable {
   StorageId storage;

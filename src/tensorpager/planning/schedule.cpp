@@ -53,6 +53,14 @@ std::vector<std::uint32_t> page_ins_of(const std::vector<Interval>& intervals) {
   return page_ins;
 }
 
+/// The op before which the storage of a page-in was evicted. If that was in the window before, it is counted from this
+/// one.
+std::int64_t end_before(const Interval& page_in, const std::vector<Interval>& intervals, std::int64_t ops) {
+  std::int64_t end = intervals[page_in.previous].end;
+  while (end > page_in.need) end -= ops;
+  return end;
+}
+
 /// Of each page-in, the first op at which it may be submitted: not before its page-out, nor long before the queue wants
 /// it.
 std::vector<std::int64_t> first_submissions(const std::vector<Interval>& intervals,
@@ -66,19 +74,14 @@ std::vector<std::int64_t> first_submissions(const std::vector<Interval>& interva
     start = std::min(start, starts[static_cast<std::size_t>(interval.need)]) -
             link.time_of(base::Bytes(interval.bytes)) * kSlackPercent / 100;
     const auto op = std::ranges::upper_bound(starts.begin(), starts.end() - 1, start) - starts.begin() - 1;
-    // Where it was evicted in the window before, that end is counted from this one.
-    std::int64_t below = intervals[interval.previous].end;
-    while (below > interval.need) below -= ops;
-    first[k] = std::max(std::clamp<std::int64_t>(op, 0, interval.need), below);
+    first[k] = std::max(std::clamp<std::int64_t>(op, 0, interval.need), end_before(interval, intervals, ops));
   }
   return first;
 }
 
-}  // namespace
-
-void schedule_page_ins(std::vector<Interval>& intervals, std::uint64_t space, const std::vector<Nanoseconds>& starts,
-                       const Link& link) {
-  const auto ops = static_cast<std::int64_t>(starts.size()) - 1;
+/// Sets `begin` of page-ins: from `first` of each on, the first op after which there is room for it until its need.
+void begin_page_ins(std::vector<Interval>& intervals, const std::vector<std::uint32_t>& page_ins,
+                    const std::vector<std::int64_t>& first, std::uint64_t space, std::int64_t ops) {
   SegmentTree charged(static_cast<std::size_t>(ops));
   const auto charge = [&](std::int64_t begin, std::int64_t end, std::uint64_t bytes) {
     in_window(begin, end, ops, [&](std::int64_t from, std::int64_t to) {
@@ -89,8 +92,6 @@ void schedule_page_ins(std::vector<Interval>& intervals, std::uint64_t space, co
     interval.begin = interval.need;
     charge(interval.need, interval.release, interval.bytes);
   }
-  const std::vector<std::uint32_t> page_ins = page_ins_of(intervals);
-  const std::vector<std::int64_t> first = first_submissions(intervals, page_ins, starts, link);
   for (std::size_t k = 0; k < page_ins.size(); ++k) {
     Interval& interval = intervals[page_ins[k]];
     const auto room = static_cast<std::int64_t>(space) - static_cast<std::int64_t>(interval.bytes);
@@ -99,6 +100,27 @@ void schedule_page_ins(std::vector<Interval>& intervals, std::uint64_t space, co
     interval.begin = full ? static_cast<std::int64_t>(*full) + 1 : first[k];
     charge(interval.begin, interval.need, interval.bytes);
   }
+}
+
+}  // namespace
+
+void schedule_page_ins(std::vector<Interval>& intervals, std::uint64_t space, const std::vector<Nanoseconds>& starts,
+                       const Link& link) {
+  const std::vector<std::uint32_t> page_ins = page_ins_of(intervals);
+  begin_page_ins(intervals, page_ins, first_submissions(intervals, page_ins, starts, link), space,
+                 static_cast<std::int64_t>(starts.size()) - 1);
+}
+
+void schedule_page_ins_one_ahead(std::vector<Interval>& intervals, std::uint64_t space, std::uint32_t ops) {
+  const std::vector<std::uint32_t> page_ins = page_ins_of(intervals);
+  std::vector<std::int64_t> first(page_ins.size());
+  std::int64_t need_before = page_ins.empty() ? 0 : intervals[page_ins.front()].need;
+  for (std::size_t k = 0; k < page_ins.size(); ++k) {
+    const Interval& interval = intervals[page_ins[k]];
+    if (k > 0 && intervals[page_ins[k - 1]].need < interval.need) need_before = intervals[page_ins[k - 1]].need;
+    first[k] = std::max(need_before, end_before(interval, intervals, ops));
+  }
+  begin_page_ins(intervals, page_ins, first, space, ops);
 }
 
 void schedule_placed_page_ins(std::vector<Interval>& intervals, const std::vector<std::int64_t>& earliest,

@@ -17,7 +17,10 @@ namespace tensorpager::planning {
 void schedule_page_ins(std::vector<Interval>& intervals, std::uint64_t space, const std::vector<Nanoseconds>& starts,
                        const Link& link);
 
-/// The same for placed intervals: never before `earliest` of an interval, the op from which on its range is free.
+/// Sets `begin` of page-ins to the op that needs the page-in before it, or later where the bytes leave no room.
+void schedule_page_ins_one_ahead(std::vector<Interval>& intervals, std::uint64_t space, std::uint32_t ops);
+
+/// The first for placed intervals: never before `earliest` of an interval, the op from which on its range is free.
 void schedule_placed_page_ins(std::vector<Interval>& intervals, const std::vector<std::int64_t>& earliest,
                               const std::vector<Nanoseconds>& starts, const Link& link);
 
