@@ -1,4 +1,4 @@
-"""A convolution net of torchvision on a card, trained by SGD with momentum, as the papers train theirs.
+"""A convolution net of torchvision, or Inception-v4, on a card, trained by SGD with momentum, as the papers train theirs.
 
 vision.py --model resnet50 --batch 32
 """
@@ -7,10 +7,17 @@ import argparse
 
 import torch
 import torchvision
+from inception_v4 import inception_v4
 from torch.nn import functional as F
 
-SIDES = {"inception_v3": 299}
+SIDES = {"inception_v3": 299, "inception_v4": 299}
 OPTIONS = {"inception_v3": {"init_weights": False, "aux_logits": False}}
+
+
+def make(model: str) -> torch.nn.Module:
+    if model == "inception_v4":
+        return inception_v4()
+    return torchvision.models.get_model(model, weights=None, **OPTIONS.get(model, {}))
 
 
 def main() -> None:
@@ -20,7 +27,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=10)
     options = parser.parse_args()
     side = SIDES.get(options.model, 224)
-    model = torchvision.models.get_model(options.model, weights=None, **OPTIONS.get(options.model, {})).cuda()
+    model = make(options.model).cuda()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
     images = torch.randn(options.batch, 3, side, side, device="cuda")
     labels = torch.randint(1000, (options.batch,), device="cuda")

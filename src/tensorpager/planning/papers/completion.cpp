@@ -11,8 +11,10 @@ namespace {
 
 constexpr int kScheduleRounds = 3;  // of page-ins by the times that follow from them
 
-/// Steps by which more leaves the device where packing needs more than the bytes.
+/// Steps by which more leaves the device where packing needs more than the bytes, or makes a plan slower than the bytes
+/// promise by more than this part.
 constexpr std::size_t kPackingSteps = 16;
+constexpr int kPackingMayCost = 32;
 /// A rule is asked so often, each time for less by what lacked, and by at least so much.
 constexpr int kMostRounds = 16;
 constexpr double kLess = 0.98;
@@ -177,9 +179,15 @@ base::Result<Plan, Infeasible> plan_with_first(const Problem& problem, const std
       high = middle;
   }
   const std::size_t step = std::max<std::size_t>(most / kPackingSteps, 1);
+  std::optional<base::Result<Plan, Infeasible>> best;
+  Nanoseconds promised = Nanoseconds::max();  // twice, as Candidate::step
   for (std::size_t next = std::min(low, most);; next = std::min(next + step, most)) {
-    auto found = Completion(problem, rules(next)).plan(planner);
-    if (found || next == most) return found;
+    const Completion completion(problem, rules(next));
+    if (!completion.excess()) promised = std::min(promised, completion.step_by_bytes());
+    auto found = completion.plan(planner);
+    if (!best || (found && (!*best || found->predicted.step < (*best)->predicted.step))) best = std::move(found);
+    const bool is_as_promised = *best && 2 * (*best)->predicted.step <= promised + promised / kPackingMayCost;
+    if (is_as_promised || next == most) return std::move(*best);
   }
 }
 

@@ -78,7 +78,7 @@ class Completion {
 };
 
 /// Plans with the first of `rules` (0, 1, 2, ... `most`) whose decisions fit, where each leaves less on the device than
-/// the one before. Where packing needs more than the bytes, it goes on to later ones.
+/// the one before. Where packing needs more than the bytes or makes the plan slower, later ones are tried, too.
 base::Result<Plan, Infeasible> plan_with_first(const Problem& problem, const std::string& planner, std::size_t most,
                                                const std::function<Decisions(std::size_t)>& rules);
 
