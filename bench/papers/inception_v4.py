@@ -28,7 +28,9 @@ def chain(inputs: int, *convolutions) -> nn.Sequential:
     """Of (outputs, kernel) or (outputs, kernel, stride); those with a stride have no padding."""
     layers = []
     for outputs, kernel, *stride in convolutions:
-        layers.append(Convolution(inputs, outputs, kernel, stride[0], 0) if stride else Convolution(inputs, outputs, kernel))
+        layers.append(
+            Convolution(inputs, outputs, kernel, stride[0], 0) if stride else Convolution(inputs, outputs, kernel)
+        )
         inputs = outputs
     return nn.Sequential(*layers)
 

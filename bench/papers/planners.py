@@ -70,7 +70,9 @@ ROWS = [
         traced_on="h200-141g",
     ),
     Row("ResNet-1001, batch 32", large("resnet50", "--depth 1001 --batch 32"), "m40-12g", "12GiB", "Meng: fits", True),
-    Row("ResNet-2000, batch 16", large("resnet50", "--depth 2000 --batch 16"), "m40-12g", "12GiB", "Layup: 2,504", True),
+    Row(
+        "ResNet-2000, batch 16", large("resnet50", "--depth 2000 --batch 16"), "m40-12g", "12GiB", "Layup: 2,504", True
+    ),
     Row(
         "Seq2Seq T = 400, batch 60",
         large("seq2seq", "--length 400 --batch 60 --width 512 --words 8000"),

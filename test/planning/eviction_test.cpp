@@ -2,7 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <utility>
+
 #include "../plan/synthetic_traces.h"
+#include "tensorpager/planning/interval.h"
+#include "tensorpager/planning/packing/packing.h"
 
 namespace tensorpager::planning {
 
@@ -115,6 +120,63 @@ TEST(Eviction, LeavesUnusedStoragesBelowWhereTheRoomIsNeeded) {
   const trace::Trace trace = uses(3, {0, 1});
   EXPECT_TRUE(evict_all_free(Liveness(trace), 3).unused_resident[2]);
   EXPECT_FALSE(evict_all_free(Liveness(trace), 1).unused_resident[2]);
+}
+
+/// The times at which ops start, if each takes so long.
+std::vector<Nanoseconds> starts_of(const std::vector<int>& times) {
+  std::vector<Nanoseconds> starts(1);
+  for (const int time : times) starts.push_back(starts.back() + Nanoseconds(time));
+  return starts;
+}
+
+// 0 is idle for two short ops, 1 for a long one.
+TEST(LongestIdle, IsToldByTime) {
+  trace::Trace trace = uses(3, {0, 1, 2, 1, 0, 2});
+  for (trace::Storage& each : trace.storages) each.entry = false;
+  for (const std::size_t op : {0, 1, 2}) trace.ops[op].births = std::exchange(trace.ops[op].reads, {});
+  trace.ops[4].deaths = {storage(0), storage(1)};
+  trace.ops[5].deaths = {storage(2)};
+  const Liveness liveness(trace);
+  const auto evict = [&](const std::vector<int>& times) {
+    return evict_longest_idle(liveness, 2 * kSize.count(), starts_of(times));
+  };
+  EXPECT_EQ(after_use(liveness, evict({1, 1, 1, 1, 1, 1}), 0, 0), 1);
+  EXPECT_EQ(after_use(liveness, evict({1, 1, 1, 1, 1, 1}), 1, 0), kNever);
+}
+
+TEST(LongestIdle, TakesParametersLast) {
+  trace::Trace trace = uses(3, {0, 1, 2, 2, 1, 0});
+  trace.storages[1].entry = trace.storages[2].entry = false;
+  trace.ops[1].births = std::exchange(trace.ops[1].reads, {});
+  trace.ops[2].births = std::exchange(trace.ops[2].reads, {});
+  trace.ops[4].deaths = {storage(1), storage(2)};
+  const Liveness liveness(trace);
+  const std::vector<Nanoseconds> starts = starts_of({1, 1, 1, 1, 1, 1});
+  const Evictions one = evict_longest_idle(liveness, 2 * kSize.count(), starts);
+  EXPECT_EQ(after_use(liveness, one, 0, 0), kNever);
+  EXPECT_EQ(after_use(liveness, one, 1, 0), 2);
+  const Evictions both = evict_longest_idle(liveness, kSize.count(), starts);
+  EXPECT_EQ(after_use(liveness, both, 0, 0), 1);
+}
+
+TEST(LongestIdle, TakesNothingWhereAllFits) {
+  const trace::Trace trace = uses(3, {0, 1, 2, 1, 2, 0});
+  const Liveness liveness(trace);
+  const Evictions evictions = evict_longest_idle(liveness, 3 * kSize.count(), starts_of({1, 1, 1, 1, 1, 1}));
+  EXPECT_TRUE(std::ranges::all_of(evictions.after_use, [](std::int64_t op) { return op == kNever; }));
+}
+
+TEST(LongestIdle, LeavesRoomForEachOp) {
+  for (unsigned seed = 1; seed <= 200; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    const trace::Trace trace = random_trace(seed);
+    const Liveness liveness(trace);
+    const std::uint64_t floor = (liveness.floor() - liveness.slab()).count();
+    const std::uint64_t space = floor + (liveness.need() - liveness.floor()).count() * (seed % 5) / 5;
+    const std::vector<Nanoseconds> starts = starts_of(std::vector<int>(liveness.ops(), 10));
+    const std::vector<Interval> intervals = make_intervals(liveness, evict_longest_idle(liveness, space, starts), true);
+    EXPECT_LE(most_taken(intervals, liveness.ops()), space);
+  }
 }
 
 }  // namespace

@@ -198,7 +198,7 @@ TEST(Pages, WastesAtMostAPercentFromHalfOfNeedOn) {
 }
 
 TEST_P(PlannerContract, MovesNothingWhereAllFits) {
-  const trace::Trace trace = layered_trace(200);
+  const trace::Trace trace = with_backward_pass(layered_trace(200));
   const Machine machine = small_machine();
   const auto result = plan(trace, Bytes(Liveness(trace).need().count() * 5 / 4), machine);
   ASSERT_TRUE(result);

@@ -40,10 +40,11 @@ void Candidates::offer(Candidate candidate) {
   if (kept_.size() > kSettled) kept_.pop_back();
 }
 
-Attempt::Attempt(const Groundwork& groundwork, const Boundary* boundary, TransferCosts costs)
+Attempt::Attempt(const Groundwork& groundwork, const Boundary* boundary, TransferCosts costs, Rule rule)
     : groundwork_(groundwork),
       boundary_(boundary),
       costs_(costs),
+      rule_(rule),
       machine_(with_link_share(groundwork.problem.machine, groundwork.problem.options.link_share)),
       techniques_(groundwork.problem.options.techniques),
       effort_(techniques_.packing),
@@ -237,6 +238,7 @@ std::vector<Interval> Attempt::with_tails(const Candidate& candidate, Tails unti
 
 Evictions Attempt::choose_evictions(std::uint64_t space) const {
   const Liveness& liveness = groundwork_.liveness;
+  if (rule_ == Rule::kLongestIdle) return evict_longest_idle(liveness, space, groundwork_.starts);
   std::vector<bool> entry(liveness.storages());
   if (boundary_ != nullptr)
     std::transform(boundary_->begin(), boundary_->end(), entry.begin(),

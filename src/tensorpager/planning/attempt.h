@@ -50,9 +50,14 @@ class Candidates {
   std::vector<Candidate> kept_;  // by step
 };
 
+/// Which storages are evicted where there is no room.
+enum class Rule : std::uint8_t { kFarthestNextUse, kLongestIdle };
+
 class Attempt {
  public:
-  Attempt(const Groundwork& groundwork, const Boundary* boundary, TransferCosts costs);
+  /// `rule` is the first if there is a boundary.
+  Attempt(const Groundwork& groundwork, const Boundary* boundary, TransferCosts costs,
+          Rule rule = Rule::kFarthestNextUse);
 
   /// Adds one round's share to the effort that is left.
   void allow_packing(std::size_t intervals) { effort_.looks += looks_a_round(intervals); }
@@ -112,6 +117,7 @@ class Attempt {
   const Groundwork& groundwork_;
   const Boundary* boundary_;  // null: whatever is best
   TransferCosts costs_;
+  Rule rule_;
   Machine machine_;
   const Techniques& techniques_;
   PackingEffort effort_;  // the effort that is left

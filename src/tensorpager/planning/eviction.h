@@ -38,6 +38,11 @@ struct TransferCosts {
 Evictions choose_evictions(const Liveness& liveness, std::uint64_t space, std::vector<bool> entry, WindowEnds ends,
                            TransferCosts costs = {});
 
+/// The rule of Meng et al. 2017, by time and for all storages: what is idle for longest goes, as far as an op has no
+/// room without it. Parameters and the optimizer's state go last: they are all needed at once. The window's ends are
+/// free. `starts` are the times at which ops start, and the window's end; `space` is as above.
+Evictions evict_longest_idle(const Liveness& liveness, std::uint64_t space, const std::vector<Nanoseconds>& starts);
+
 /// Marks the pageable storages that live over the window's end.
 std::vector<bool> all_entries(const Liveness& liveness);
 

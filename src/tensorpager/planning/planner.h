@@ -25,6 +25,7 @@ struct Techniques {
   bool tails = true;            // packing keeps blocks for the time that their page-outs take
   bool wrap = true;             // storages may be resident at the window's ends
   bool larger_first = true;     // larger storages go first, if the CPU time of transfers costs compute
+  bool longest_idle = true;     // also evict what is idle for longest, and take the quicker plan
   bool feedback = true;         // plan for less where packing needs more
   bool shorter_tails = true;    // give up tails where packing needs more
   bool over_transfers = true;   // place blocks where transfers of others are under way

@@ -79,8 +79,13 @@ class PagesPlanner final : public Planner {
     for (const std::uint64_t times : kOverheads) {
       if (times != 0 && (overhead == 0 || !groundwork.problem.options.techniques.larger_first)) break;
       costs.overhead = times * overhead;
-      search_with(groundwork, boundary, costs, candidates);
+      search_with(groundwork, boundary, costs, Rule::kFarthestNextUse, candidates);
     }
+    costs.overhead = 0;
+    const Techniques& techniques = groundwork.problem.options.techniques;
+    const bool has_free_ends = boundary == nullptr && techniques.wrap;
+    if (techniques.longest_idle && has_free_ends && candidates.least_step() > 2 * groundwork.starts.back())
+      search_with(groundwork, boundary, costs, Rule::kLongestIdle, candidates);
     const Attempt attempt(groundwork, boundary, costs);
     std::optional<Candidate> best;
     double best_cost = 0;
@@ -99,9 +104,9 @@ class PagesPlanner final : public Planner {
     return static_cast<std::uint64_t>(static_cast<double>(bytes) * share);
   }
 
-  static void search_with(const Groundwork& groundwork, const Boundary* boundary, TransferCosts costs,
+  static void search_with(const Groundwork& groundwork, const Boundary* boundary, TransferCosts costs, Rule rule,
                           Candidates& candidates) {
-    Attempt attempt(groundwork, boundary, costs);
+    Attempt attempt(groundwork, boundary, costs, rule);
     const std::uint64_t space = groundwork.space();
     const std::uint64_t least = (groundwork.liveness.floor() - groundwork.liveness.slab()).count();
     Candidates found;
@@ -150,7 +155,7 @@ class PagesPlanner final : public Planner {
     const bool is_far_off = !found.empty() && found.least_step() > first_promise + first_promise / kFarOff;
     const bool is_early = groundwork.problem.options.techniques.early_online &&
                           (is_far_off || (planned < space && groundwork.liveness.ops() <= kOnlineOps));
-    if (costs.overhead == 0 && (found.empty() || is_early)) {
+    if (costs.overhead == 0 && rule == Rule::kFarthestNextUse && (found.empty() || is_early)) {
       if (auto rows = attempt.online()) found.offer(std::move(*rows));
     }
     for (Candidate& rows : found.all()) candidates.offer(std::move(rows));
