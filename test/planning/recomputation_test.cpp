@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <random>
 
 #include "../plan/synthetic_traces.h"
@@ -48,12 +49,12 @@ TEST(Recomputation, RebuildsAChainFromWhatIsThere) {
   EXPECT_EQ(recomputation.droppable()[0].storage, storage(2));
   EXPECT_EQ(recomputation.droppable()[1].storage, storage(3));
   EXPECT_EQ(recomputation.droppable()[1].cost, Nanoseconds(100));
-  const auto last = recomputation.replays({false, true}, 100, Arguments::kFreed);
+  const auto last = recomputation.replays({Drop::kKept, Drop::kOnce}, 100, Arguments::kFreed);
   EXPECT_EQ(*last, (std::vector<Replay>{{.op = 2, .before = 10, .keeps = {storage(3)}}}));
-  const auto both = recomputation.replays({true, true}, 100, Arguments::kFreed);
+  const auto both = recomputation.replays({Drop::kOnce, Drop::kOnce}, 100, Arguments::kFreed);
   EXPECT_EQ(*both, (std::vector<Replay>{{.op = 1, .before = 9, .keeps = {storage(2)}},
                                         {.op = 2, .before = 10, .keeps = {storage(3)}}}));
-  EXPECT_EQ(recomputation.replays({true, true}, 1, Arguments::kFreed), std::nullopt);
+  EXPECT_EQ(recomputation.replays({Drop::kOnce, Drop::kOnce}, 1, Arguments::kFreed), std::nullopt);
 }
 
 TEST(Recomputation, RebuildsDeadArgumentsToo) {
@@ -61,7 +62,7 @@ TEST(Recomputation, RebuildsDeadArgumentsToo) {
   trace.ops[1].deaths = {storage(1)};
   std::erase(trace.ops.back().deaths, storage(1));
   trace::check(trace);
-  const auto replays = of(trace).replays({true, false}, 100, Arguments::kFreed);
+  const auto replays = of(trace).replays({Drop::kOnce, Drop::kKept}, 100, Arguments::kFreed);
   EXPECT_EQ(*replays, (std::vector<Replay>{{.op = 0, .before = 9, .keeps = {storage(1)}},
                                            {.op = 1, .before = 9, .keeps = {storage(2)}}}));
 }
@@ -89,11 +90,32 @@ TEST(Recomputation, RebuildsAnArgumentOfSeveralReplaysOnceIfItIsKept) {
                                     {.op = 1, .before = 10, .keeps = {first}}};
   std::vector<Replay> twice = once;
   twice.insert(twice.begin() + 2, {.op = 0, .before = 10, .keeps = {keys}});
-  EXPECT_EQ(recomputation.replays({true, true}, 100, Arguments::kFreed), twice);
-  EXPECT_EQ(recomputation.replays({true, true}, 100, Arguments::kKeptForMore), once);
+  EXPECT_EQ(recomputation.replays({Drop::kOnce, Drop::kOnce}, 100, Arguments::kFreed), twice);
+  EXPECT_EQ(recomputation.replays({Drop::kOnce, Drop::kOnce}, 100, Arguments::kKeptForMore), once);
   const auto done = rewrite(trace, once);
   ASSERT_TRUE(done) << done.error().what;
   EXPECT_EQ(plan::values(done->trace, done->entries, done->storages), plan::values(trace));
+}
+
+// Of two storages that are dropped the first is an argument of the second, and is needed after it.
+TEST(Recomputation, RebuildsAnArgumentAgainForTheProgramIfItIsNotToStay) {
+  trace::Trace trace = chain(3);
+  const auto last = trace.ops.end() - 1;
+  std::swap(last->reads, (last - 1)->reads);
+  const Recomputation recomputation = of(trace);
+  ASSERT_EQ(recomputation.droppable().size(), 2u);
+  ASSERT_EQ(recomputation.droppable()[1].storage, storage(2));
+  const std::vector<Replay> once = {{.op = 1, .before = 9, .keeps = {storage(2)}},
+                                    {.op = 2, .before = 9, .keeps = {storage(3)}}};
+  std::vector<Replay> again = once;
+  again.push_back({.op = 1, .before = 10, .keeps = {storage(2)}});
+  EXPECT_EQ(recomputation.replays({Drop::kOnce, Drop::kOnce}, 100, Arguments::kFreed), once);
+  EXPECT_EQ(recomputation.replays({Drop::kOnce, Drop::kAgain}, 100, Arguments::kFreed), again);
+  const auto done = rewrite(trace, again);
+  ASSERT_TRUE(done) << done.error().what;
+  EXPECT_EQ(plan::values(done->trace, done->entries, done->storages), plan::values(trace));
+  // It is not there from the replay that needs it on, but for as long as that runs.
+  EXPECT_EQ(done->trace.ops[10].deaths, std::vector{storage(4)});
 }
 
 TEST(Recomputation, RebuildsWhatIsDroppedAgainAlthoughArgumentsAreKept) {
@@ -107,7 +129,7 @@ TEST(Recomputation, RebuildsWhatIsDroppedAgainAlthoughArgumentsAreKept) {
   }
   trace.ops.back().deaths = {made};
   trace::check(trace);
-  EXPECT_EQ(of(trace).replays({true, true}, 100, Arguments::kKeptForMore),
+  EXPECT_EQ(of(trace).replays({Drop::kOnce, Drop::kOnce}, 100, Arguments::kKeptForMore),
             (std::vector<Replay>{{.op = 0, .before = 7, .keeps = {made}}, {.op = 0, .before = 14, .keeps = {made}}}));
 }
 
@@ -135,8 +157,8 @@ TEST(Recomputation, RebuildsFromTheLastOpThatFills) {
   const Recomputation recomputation = of(trace);
   const auto gap = std::ranges::find(recomputation.droppable(), storage(1), &Droppable::storage);
   ASSERT_NE(gap, recomputation.droppable().end());
-  std::vector<bool> dropped(recomputation.droppable().size());
-  dropped[static_cast<std::size_t>(gap - recomputation.droppable().begin())] = true;
+  std::vector<Drop> dropped(recomputation.droppable().size());
+  dropped[static_cast<std::size_t>(gap - recomputation.droppable().begin())] = Drop::kOnce;
   EXPECT_EQ(recomputation.replays(dropped, 100, Arguments::kFreed),
             (std::vector<Replay>{{.op = 1, .before = gap->to, .keeps = {storage(1)}},
                                  {.op = 2, .before = gap->to, .keeps = {}}}));
@@ -162,8 +184,8 @@ TEST(Recomputation, ChangesNoValueOfRandomTracesWhateverIsDropped) {
     const trace::Trace trace = plan::with_pure_ops(plan::random_trace(seed), seed);
     const Recomputation recomputation = of(trace);
     std::mt19937 random(seed);
-    std::vector<bool> dropped(recomputation.droppable().size());
-    for (std::size_t i = 0; i < dropped.size(); ++i) dropped[i] = random() % 3 != 0;
+    std::vector<Drop> dropped(recomputation.droppable().size());
+    for (Drop& each : dropped) each = std::array{Drop::kKept, Drop::kOnce, Drop::kAgain}[random() % 3];
     std::size_t count[2] = {};
     for (const Arguments arguments : {Arguments::kFreed, Arguments::kKeptForMore}) {
       const auto replays = recomputation.replays(dropped, 100'000, arguments);
@@ -187,7 +209,7 @@ TEST(Recomputation, CanDropMostActivationsOfRealTraces) {
     SCOPED_TRACE(name);
     const trace::Trace trace = trace::read_trace_file(std::string(TENSORPAGER_TEST_DATA "/") + name + ".trace");
     const Recomputation recomputation = of(trace);
-    const std::vector<bool> all(recomputation.droppable().size(), true);
+    const std::vector<Drop> all(recomputation.droppable().size(), Drop::kOnce);
     const auto replays = recomputation.replays(all, 100'000, Arguments::kFreed);
     ASSERT_TRUE(replays);
     const auto done = rewrite(trace, *replays);

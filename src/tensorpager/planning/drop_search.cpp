@@ -97,7 +97,7 @@ void DropSearch::search_within(base::Bytes budget, const Choice* begin_with) {
   budget_ = budget;
   best_.clear();
   const std::size_t gaps = recomputation_.droppable().size();
-  offer(judge(std::vector<bool>(gaps), Arguments::kFreed));
+  offer(judge(std::vector<Drop>(gaps), Arguments::kFreed));
   if (gaps == 0) return;
   if (begin_with != nullptr)
     offer(judge(begin_with->dropped, begin_with->arguments));
@@ -125,7 +125,7 @@ std::optional<DropSearch::Choice> DropSearch::best() const {
   return best_.empty() ? std::nullopt : std::optional(best_.front());
 }
 
-DropSearch::Choice DropSearch::judge(std::vector<bool> dropped, Arguments arguments, Nanoseconds most) {
+DropSearch::Choice DropSearch::judge(std::vector<Drop> dropped, Arguments arguments, Nanoseconds most) {
   Choice choice{.dropped = std::move(dropped), .arguments = arguments};
   auto replays = recomputation_.replays(choice.dropped, kMostReplaysAnOp * groundwork_.liveness.ops(), arguments);
   if (!replays) return choice;
@@ -156,14 +156,21 @@ void DropSearch::offer(const Choice& choice) {
   if (best_.size() > kKept) best_.pop_back();
 }
 
+void DropSearch::offer_both(std::vector<Drop> dropped, Arguments arguments) {
+  offer(judge(dropped, arguments));
+  if (is_large()) return;
+  std::ranges::replace(dropped, Drop::kOnce, Drop::kAgain);
+  offer(judge(std::move(dropped), arguments));
+}
+
 void DropSearch::drop_by_ratio(Arguments arguments) {
   const std::vector<std::uint32_t>& order = by_ratio(arguments);
-  std::vector<bool> dropped(order.size());
+  std::vector<Drop> dropped(order.size());
   std::size_t done = 0;
   const std::size_t steps = is_large() ? kRatioSteps / 2 : kRatioSteps;
   for (std::size_t step = 1; step <= steps; ++step) {
-    for (; done < order.size() * step / steps; ++done) dropped[order[done]] = true;
-    offer(judge(dropped, arguments));
+    for (; done < order.size() * step / steps; ++done) dropped[order[done]] = Drop::kOnce;
+    offer_both(dropped, arguments);
   }
 }
 
@@ -175,15 +182,15 @@ void DropSearch::shave_peaks(Arguments arguments) {
     const auto target = space + static_cast<std::uint64_t>(left * static_cast<double>(need - space));
     for (const double weight : kWeights) {
       if (is_large() && weight > 0) break;
-      std::vector<bool> none(recomputation_.droppable().size());
-      offer(judge(shaved(std::move(none), arguments, target, weight, 0.0), arguments));
+      std::vector<Drop> none(recomputation_.droppable().size());
+      offer_both(shaved(std::move(none), arguments, target, weight, 0.0), arguments);
     }
   }
 }
 
 /// Goes to the op with the most live bytes again and again, and drops the storage that is idle there for which it pays
 /// most: of two that cost the same for each byte that is lacking, the one that is rebuilt away from others.
-std::vector<bool> DropSearch::shaved(std::vector<bool> dropped, Arguments arguments, std::uint64_t target,
+std::vector<Drop> DropSearch::shaved(std::vector<Drop> dropped, Arguments arguments, std::uint64_t target,
                                      double weight, double noise) {
   const auto& gaps = recomputation_.droppable();
   std::vector<double> costs(gaps.size());
@@ -194,7 +201,7 @@ std::vector<bool> DropSearch::shaved(std::vector<bool> dropped, Arguments argume
   Crowd crowd(groundwork_.liveness.ops(), weight, static_cast<double>(target));
   std::vector<std::uint32_t> kept;  // the cheapest first, but for the crowd
   for (std::uint32_t i = 0; i < gaps.size(); ++i) {
-    if (dropped[i])
+    if (dropped[i] != Drop::kKept)
       crowd.add(gaps[i]);
     else
       kept.push_back(i);
@@ -206,29 +213,29 @@ std::vector<bool> DropSearch::shaved(std::vector<bool> dropped, Arguments argume
     const auto op = static_cast<std::uint32_t>(live.first_largest());
     std::size_t best = gaps.size();
     double least = 0;
-    while (first < kept.size() && dropped[kept[first]]) ++first;
+    while (first < kept.size() && dropped[kept[first]] != Drop::kKept) ++first;
     for (std::size_t at = first; at < kept.size(); ++at) {
       const std::uint32_t i = kept[at];
       if (best != gaps.size() && costs[i] >= least) break;  // a crowd only makes it dearer
-      if (dropped[i] || gaps[i].from >= op || op >= gaps[i].to) continue;
+      if (dropped[i] != Drop::kKept || gaps[i].from >= op || op >= gaps[i].to) continue;
       const double cost = costs[i] * crowd.factor(gaps[i]);
       if (best != gaps.size() && (cost > least || (cost == least && i > best))) continue;
       best = i;
       least = cost;
     }
     if (best == gaps.size()) break;
-    dropped[best] = true;
+    dropped[best] = Drop::kOnce;
     crowd.add(gaps[best]);
     live.add(gaps[best].from + 1, gaps[best].to, -static_cast<std::int64_t>(gaps[best].bytes));
   }
   return dropped;
 }
 
-std::vector<std::int64_t> DropSearch::live_without(const std::vector<bool>& dropped) const {
+std::vector<std::int64_t> DropSearch::live_without(const std::vector<Drop>& dropped) const {
   const auto& gaps = recomputation_.droppable();
   std::vector<std::int64_t> live(groundwork_.liveness.ops() + 1);  // changes from op to op at first
   for (std::size_t i = 0; i < gaps.size(); ++i) {
-    if (!dropped[i]) continue;
+    if (dropped[i] == Drop::kKept) continue;
     live[gaps[i].from + 1] -= static_cast<std::int64_t>(gaps[i].bytes);
     live[gaps[i].to] += static_cast<std::int64_t>(gaps[i].bytes);
   }
@@ -257,26 +264,29 @@ void DropSearch::anneal(Choice at, std::size_t judgements) {
   }
 }
 
-/// Changes one gap, or a few that follow each other in the window or by their ratio; or keeps a few that are dropped,
-/// and drops others for them until the highest peak is what it was.
-std::vector<bool> DropSearch::changed(const Choice& choice) {
-  std::vector<bool> next = choice.dropped;
-  const std::size_t kind = below(8);
+/// Changes one gap, or a few that follow each other in the window or by their ratio; or how long a few are rebuilt for;
+/// or keeps a few that are dropped, and drops others for them until the highest peak is what it was.
+std::vector<Drop> DropSearch::changed(const Choice& choice) {
+  std::vector<Drop> next = choice.dropped;
+  const std::size_t kind = below(10);
   const std::size_t start = below(next.size());
   if (kind == 0) {
-    next[start] = !next[start];
-  } else if (kind <= 2) {
+    next[start] = next[start] == Drop::kKept ? Drop::kOnce : Drop::kKept;
+  } else if (kind <= 3) {
     const std::size_t end = std::min(start + 2 + below(7), next.size());
-    const bool to = below(2) == 0;
-    for (std::size_t i = start; i < end; ++i) next[kind == 1 ? i : by_ratio(choice.arguments)[i]] = to;
+    const Drop to = below(2) == 0 ? Drop::kOnce : kind == 3 ? Drop::kAgain : Drop::kKept;
+    for (std::size_t i = start; i < end; ++i) {
+      Drop& gap = next[kind == 2 ? by_ratio(choice.arguments)[i] : i];
+      if (kind != 3 || gap != Drop::kKept) gap = to;
+    }
   } else {
     const std::vector<std::int64_t> live = live_without(choice.dropped);
     const double peak = static_cast<double>(*std::ranges::max_element(live));
     std::size_t kept = 1 + below(4);
     for (std::size_t i = 0; i < next.size() && kept > 0; ++i) {
       const std::size_t gap = (start + i) % next.size();
-      if (!next[gap] || below(2) == 0) continue;
-      next[gap] = false;
+      if (next[gap] == Drop::kKept || below(2) == 0) continue;
+      next[gap] = Drop::kKept;
       --kept;
     }
     const double share = std::uniform_real_distribution<double>(0.97, 1.02)(random_);

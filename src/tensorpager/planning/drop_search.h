@@ -25,7 +25,7 @@ enum class Means : std::uint8_t { kReplays, kReplaysAndTransfers };
 class DropSearch {
  public:
   struct Choice {
-    std::vector<bool> dropped;  // by number of droppable()
+    std::vector<Drop> dropped;  // by number of droppable()
     Arguments arguments = Arguments::kFreed;
     std::vector<Replay> replays = {};
     Nanoseconds step = Nanoseconds::max();  // this if it does not fit; else as Candidate::step
@@ -40,9 +40,11 @@ class DropSearch {
  private:
   void search_within(base::Bytes budget, const Choice* begin_with);
   /// The step of a choice that is slower than `most` is Nanoseconds::max(), if replays alone make it so.
-  Choice judge(std::vector<bool> dropped, Arguments arguments, Nanoseconds most = Nanoseconds::max());
+  Choice judge(std::vector<Drop> dropped, Arguments arguments, Nanoseconds most = Nanoseconds::max());
   Nanoseconds step_of(const trace::Trace& rewritten) const;
   void offer(const Choice& choice);
+  /// What is dropped once, and the same with all of it rebuilt again and again.
+  void offer_both(std::vector<Drop> dropped, Arguments arguments);
   void construct(Arguments arguments);
   bool is_large() const;
   std::optional<Choice> best() const;
@@ -54,12 +56,12 @@ class DropSearch {
   }
   /// Drops more until no op has more than `target` live bytes, or nothing is left to drop there. Costs count by factors
   /// that are drawn anew each time, with `noise` as the standard deviation of their logarithms.
-  std::vector<bool> shaved(std::vector<bool> dropped, Arguments arguments, std::uint64_t target, double weight,
+  std::vector<Drop> shaved(std::vector<Drop> dropped, Arguments arguments, std::uint64_t target, double weight,
                            double noise);
   /// By op: the bytes that are live, but for what is dropped there.
-  std::vector<std::int64_t> live_without(const std::vector<bool>& dropped) const;
+  std::vector<std::int64_t> live_without(const std::vector<Drop>& dropped) const;
   void anneal(Choice at, std::size_t judgements);
-  std::vector<bool> changed(const Choice& choice);
+  std::vector<Drop> changed(const Choice& choice);
   std::size_t below(std::size_t n) { return std::uniform_int_distribution<std::size_t>(0, n - 1)(random_); }
 
   const Groundwork& groundwork_;

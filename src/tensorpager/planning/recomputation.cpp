@@ -28,7 +28,7 @@ bool has(const std::vector<StorageId>& list, StorageId id) { return std::ranges:
 /// Goes through the window and collects replays.
 class Recomputation::Builder {
  public:
-  Builder(const Recomputation& of, const std::vector<bool>& dropped, std::size_t most, Arguments arguments)
+  Builder(const Recomputation& of, const std::vector<Drop>& dropped, std::size_t most, Arguments arguments)
       : of_(of),
         most_(most),
         arguments_(arguments),
@@ -37,7 +37,7 @@ class Recomputation::Builder {
 
   std::optional<std::vector<Replay>> run() {
     for (std::uint32_t i = 0; i < missing_.size(); ++i) {
-      if (!missing_[i]) continue;
+      if (missing_[i] == Drop::kKept) continue;
       const Droppable& gap = of_.droppable_[i];
       build(gap.storage, of_.versions_.before(gap.to, gap.storage), gap.to);
       if (is_too_much()) return std::nullopt;
@@ -58,7 +58,7 @@ class Recomputation::Builder {
   std::optional<std::uint32_t> gap_at(StorageId id, std::uint32_t op) const {
     for (const std::uint32_t i : of_.gaps_of(id)) {
       const Droppable& gap = of_.droppable_[i];
-      if (gap.from < op && op <= gap.to && missing_[i]) return i;
+      if (gap.from < op && op <= gap.to && missing_[i] != Drop::kKept) return i;
     }
     return std::nullopt;
   }
@@ -71,7 +71,7 @@ class Recomputation::Builder {
     const std::uint32_t built_at = built_at_[of_.node(id, version)];
     if (built_at == before) return;
     if (arguments_ == Arguments::kKeptForMore && built_at != kNowhere && is_dead(id, before)) return;
-    if (gap) missing_[*gap] = false;
+    if (gap && (missing_[*gap] == Drop::kOnce || of_.droppable_[*gap].to == before)) missing_[*gap] = Drop::kKept;
     ++depth_;
     is_too_deep_ |= depth_ > kDeepest;
     const std::span<const std::uint32_t> makers = of_.versions_.makers(id, version);
@@ -109,7 +109,7 @@ class Recomputation::Builder {
   const Recomputation& of_;
   std::size_t most_;
   Arguments arguments_;
-  std::vector<bool> missing_;            // by gap: dropped, and not rebuilt yet
+  std::vector<Drop> missing_;            // by gap; kKept where it is rebuilt, too
   std::vector<std::uint32_t> built_at_;  // by node: the op before which it was rebuilt last
   std::vector<Replay> replays_;
   int depth_ = 0;
@@ -141,14 +141,14 @@ Recomputation::Recomputation(const trace::Trace& trace, const Liveness& liveness
 }
 
 void Recomputation::find_costs(const std::vector<Nanoseconds>& op_times) {
-  std::vector<bool> one(droppable_.size());
+  std::vector<Drop> one(droppable_.size());
   std::vector<Droppable> kept;
   std::vector<std::vector<std::uint32_t>> ops;      // by gap that is kept
   std::vector<std::int64_t> gaps(op_times.size());  // by op: that need it
   for (std::size_t i = 0; i < droppable_.size(); ++i) {
-    one[i] = true;
+    one[i] = Drop::kOnce;
     const auto its = replays(one, kMostReplaysOfOne, Arguments::kFreed);
-    one[i] = false;
+    one[i] = Drop::kKept;
     if (!its) continue;
     ops.emplace_back();
     for (const Replay& replay : *its) {
@@ -211,7 +211,7 @@ void Recomputation::find_gaps(const Liveness& liveness) {
   std::ranges::sort(droppable_, {}, [](const Droppable& gap) { return std::pair(gap.to, index(gap.storage)); });
 }
 
-std::optional<std::vector<Replay>> Recomputation::replays(const std::vector<bool>& dropped, std::size_t most,
+std::optional<std::vector<Replay>> Recomputation::replays(const std::vector<Drop>& dropped, std::size_t most,
                                                           Arguments arguments) const {
   return Builder(*this, dropped, most, arguments).run();
 }

@@ -1,9 +1,10 @@
 // What a window could drop and rebuild, and the replays that rebuild it.
 //
 // A storage may be dropped between two of its uses if every op that had written it by then can run again before the
-// second: the op is pure, and its arguments are there as they were, or can be rebuilt themselves. A rebuilt storage
-// stays for its later uses. What is rebuilt only as an argument of another replay is freed after it, or is kept for
-// more replays that need it: the keys of an attention, say, of which each step's scores are rebuilt.
+// second: the op is pure, and its arguments are there as they were, or can be rebuilt themselves. What is rebuilt only
+// as an argument of another replay is freed after it, or is kept for more replays that need it: the keys of an
+// attention, say, of which each step's scores are rebuilt. A storage that is rebuilt as an argument before the program
+// needs it stays until then; or it is freed, too, and is rebuilt again.
 #pragma once
 
 #include <cstdint>
@@ -30,6 +31,13 @@ struct Droppable {
   Nanoseconds shared;   // the same, if what several of these gaps need is divided among them
 };
 
+/// What becomes of a storage between two of its uses.
+enum class Drop : std::uint8_t {
+  kKept,
+  kOnce,   // dropped, and rebuilt for whatever needs it first
+  kAgain,  // dropped, and rebuilt for each replay that needs it before its second use, and for that
+};
+
 /// What becomes of arguments that are dead in the window and were rebuilt for a replay.
 enum class Arguments : std::uint8_t { kFreed, kKeptForMore };
 
@@ -43,7 +51,7 @@ class Recomputation {
 
   /// The replays that rebuild what is dropped, in the order in which plan::rewrite takes them. `dropped` is by number
   /// of droppable(). Returns nullopt if there would be more than `most`, or if arguments of arguments are too many.
-  std::optional<std::vector<Replay>> replays(const std::vector<bool>& dropped, std::size_t most,
+  std::optional<std::vector<Replay>> replays(const std::vector<Drop>& dropped, std::size_t most,
                                              Arguments arguments) const;
 
  private:

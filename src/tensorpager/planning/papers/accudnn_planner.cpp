@@ -71,8 +71,10 @@ class AccudnnPlanner final : public Planner {
     });
     if (!possible) return possible;
     swapped.improve();
-    auto improved = Completion(problem, swapped.decisions()).plan("accudnn");
-    return improved && improved->predicted.step < possible->predicted.step ? std::move(improved) : std::move(possible);
+    Quickest quickest;
+    quickest.offer(std::move(possible));
+    quickest.offer(Completion(problem, swapped.decisions()).plan("accudnn"));
+    return quickest.take();
   }
 };
 

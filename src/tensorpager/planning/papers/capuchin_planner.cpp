@@ -66,8 +66,12 @@ class CapuchinPlanner final : public Planner {
     const Groundwork groundwork(problem);
     if (groundwork.is_below_floor()) return groundwork.below_floor();
     const Recomputation recomputation(problem.trace, groundwork.liveness, groundwork.op_times);
-    return plan_for_less(problem, "capuchin",
-                         [&](std::uint64_t budget) { return decide(groundwork, recomputation, budget); });
+    Quickest quickest;
+    for (const Drop drop : {Drop::kOnce, Drop::kAgain}) {
+      quickest.offer(plan_for_less(
+          problem, "capuchin", [&](std::uint64_t budget) { return decide(groundwork, recomputation, budget, drop); }));
+    }
+    return quickest.take();
   }
 
  private:
@@ -89,7 +93,8 @@ class CapuchinPlanner final : public Planner {
     return static_cast<std::uint32_t>(found - gaps.begin());
   }
 
-  static Decisions decide(const Groundwork& groundwork, const Recomputation& recomputation, std::uint64_t target) {
+  static Decisions decide(const Groundwork& groundwork, const Recomputation& recomputation, std::uint64_t target,
+                          Drop drop) {
     std::vector<FeatureMap> maps = feature_maps(groundwork.problem.trace, groundwork.liveness);
     std::ranges::stable_sort(maps, std::greater(), [&](const FeatureMap& map) { return free_time(groundwork, map); });
     std::vector<std::int64_t> live;
@@ -115,14 +120,14 @@ class CapuchinPlanner final : public Planner {
       else
         swap(map);
     }
-    std::vector<bool> dropped(recomputation.droppable().size());
+    std::vector<Drop> dropped(recomputation.droppable().size());
     Nanoseconds swaps{0};
     for (const FeatureMap& map : exposed) {
       if (is_enough()) break;
       const auto gap = gap_of(recomputation, map);
       const Nanoseconds with = lanes.exposed_with(map);
       if (gap && recomputation.droppable()[*gap].cost < with - swaps) {
-        dropped[*gap] = true;
+        dropped[*gap] = drop;
         take(map);
       } else {
         swap(map);

@@ -167,6 +167,12 @@ base::Result<Plan, Infeasible> Completion::plan(const std::string& planner) cons
   return plan;
 }
 
+void Quickest::offer(base::Result<Plan, Infeasible> found) {
+  const Plan* const best = plan();
+  if (!found_ || (found && (best == nullptr || found->predicted.step < best->predicted.step)))
+    found_ = std::move(found);
+}
+
 base::Result<Plan, Infeasible> plan_with_first(const Problem& problem, const std::string& planner, std::size_t most,
                                                const std::function<Decisions(std::size_t)>& rules) {
   std::size_t low = 0;
@@ -179,15 +185,15 @@ base::Result<Plan, Infeasible> plan_with_first(const Problem& problem, const std
       high = middle;
   }
   const std::size_t step = std::max<std::size_t>(most / kPackingSteps, 1);
-  std::optional<base::Result<Plan, Infeasible>> best;
+  Quickest quickest;
   Nanoseconds promised = Nanoseconds::max();  // twice, as Candidate::step
   for (std::size_t next = std::min(low, most);; next = std::min(next + step, most)) {
     const Completion completion(problem, rules(next));
     if (!completion.excess()) promised = std::min(promised, completion.step_by_bytes());
-    auto found = completion.plan(planner);
-    if (!best || (found && (!*best || found->predicted.step < (*best)->predicted.step))) best = std::move(found);
-    const bool is_as_promised = *best && 2 * (*best)->predicted.step <= promised + promised / kPackingMayCost;
-    if (is_as_promised || next == most) return std::move(*best);
+    quickest.offer(completion.plan(planner));
+    const Plan* const best = quickest.plan();
+    const bool is_as_promised = best != nullptr && 2 * best->predicted.step <= promised + promised / kPackingMayCost;
+    if (is_as_promised || next == most) return quickest.take();
   }
 }
 

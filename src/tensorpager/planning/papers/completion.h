@@ -8,6 +8,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tensorpager/plan/rewriting.h"
@@ -75,6 +76,18 @@ class Completion {
   std::optional<Attempt> attempt_;  // none below the floor
   std::vector<Interval> intervals_;
   std::optional<Infeasible> excess_;
+};
+
+/// Several attempts at a plan: the quickest, or else why the first failed.
+class Quickest {
+ public:
+  void offer(base::Result<Plan, Infeasible> found);
+  const Plan* plan() const { return found_ && *found_ ? &found_->value() : nullptr; }
+  /// After an offer.
+  base::Result<Plan, Infeasible> take() { return std::move(found_.value()); }
+
+ private:
+  std::optional<base::Result<Plan, Infeasible>> found_;
 };
 
 /// Plans with the first of `rules` (0, 1, 2, ... `most`) whose decisions fit, where each leaves less on the device than

@@ -6,7 +6,8 @@
 // used next.
 //
 // DTR decides while it runs. Here it decides in the order of the ops, and its decisions become a plan: a tensor is
-// dropped after its last use before, and the rule is asked for less where rebuilding needs more room.
+// dropped after its last use before, and the rule is asked for less where rebuilding needs more room. What is rebuilt
+// as an argument stays until it is used, or is dropped again: either for all, whichever is quicker.
 #include <algorithm>
 #include <numeric>
 #include <utility>
@@ -91,18 +92,22 @@ class DtrPlanner final : public Planner {
     const Groundwork groundwork(problem);
     if (groundwork.is_below_floor()) return groundwork.below_floor();
     const Recomputation recomputation(problem.trace, groundwork.liveness, groundwork.op_times);
-    return plan_for_less(problem, "dtr", [&](std::uint64_t budget) {
-      const std::vector<bool> dropped = drops(groundwork, recomputation, budget);
-      const std::size_t most = kMostReplaysAnOp * groundwork.liveness.ops();
-      auto replays = recomputation.replays(dropped, most, Arguments::kFreed);
-      return Decisions{.replays = replays ? std::move(*replays) : std::vector<Replay>()};
-    });
+    Quickest quickest;
+    for (const Drop drop : {Drop::kOnce, Drop::kAgain}) {
+      quickest.offer(plan_for_less(problem, "dtr", [&](std::uint64_t budget) {
+        const std::vector<Drop> dropped = drops(groundwork, recomputation, budget, drop);
+        const std::size_t most = kMostReplaysAnOp * groundwork.liveness.ops();
+        auto replays = recomputation.replays(dropped, most, Arguments::kFreed);
+        return Decisions{.replays = replays ? std::move(*replays) : std::vector<Replay>()};
+      }));
+    }
+    return quickest.take();
   }
 
  private:
   /// By number of droppable().
-  static std::vector<bool> drops(const Groundwork& groundwork, const Recomputation& recomputation,
-                                 std::uint64_t target) {
+  static std::vector<Drop> drops(const Groundwork& groundwork, const Recomputation& recomputation, std::uint64_t target,
+                                 Drop drop) {
     const auto& gaps = recomputation.droppable();
     std::vector<std::vector<std::uint32_t>> begin(groundwork.liveness.ops() + 1), end(groundwork.liveness.ops() + 1);
     for (std::uint32_t i = 0; i < gaps.size(); ++i) {
@@ -110,13 +115,13 @@ class DtrPlanner final : public Planner {
       end[gaps[i].to].push_back(i);
     }
     Neighbours neighbours(groundwork.problem.trace, groundwork.op_times);
-    std::vector<bool> dropped(gaps.size());
+    std::vector<Drop> dropped(gaps.size());
     std::vector<std::uint32_t> idle;  // gaps of storages that are resident and not used
     std::uint64_t gone = 0;           // bytes
     for (std::uint32_t op = 0; op < groundwork.liveness.ops(); ++op) {
       for (const std::uint32_t i : end[op]) {
         std::erase(idle, i);
-        if (!dropped[i]) continue;
+        if (dropped[i] == Drop::kKept) continue;
         gone -= gaps[i].bytes;
         neighbours.rebuild(gaps[i].storage);
       }
@@ -127,7 +132,7 @@ class DtrPlanner final : public Planner {
           return neighbours.cost(gaps[i].storage) / (static_cast<double>(gaps[i].bytes) * stale);
         };
         const auto victim = std::ranges::min_element(idle, {}, worth);
-        dropped[*victim] = true;
+        dropped[*victim] = drop;
         gone += gaps[*victim].bytes;
         neighbours.drop(gaps[*victim].storage);
         idle.erase(victim);

@@ -44,9 +44,9 @@ class Segments {
       is_kept[trace::index(maps_[i].storage)] = true;
       bytes = 0;
     }
-    std::vector<bool> dropped;
+    std::vector<Drop> dropped;
     for (const Droppable& gap : recomputation_.droppable())
-      dropped.push_back(is_idle_map(gap) && !is_kept[trace::index(gap.storage)]);
+      dropped.push_back(is_idle_map(gap) && !is_kept[trace::index(gap.storage)] ? Drop::kOnce : Drop::kKept);
     auto replays = recomputation_.replays(dropped, kMostReplaysAnOp * liveness_.ops(), arguments);
     if (!replays) return std::nullopt;
     return Decisions{.replays = std::move(*replays)};

@@ -8,8 +8,6 @@
 // Here a page-out begins after the op that is the last to read it, so it overlaps the layer after it, at whose end
 // compute waits. vDNN++'s allocator is not needed, as blocks are placed in advance; its compression of host copies
 // depends on the data, and changes no time.
-#include <optional>
-
 #include "tensorpager/planning/papers/completion.h"
 #include "tensorpager/planning/papers/feature_maps.h"
 #include "tensorpager/planning/papers/papers.h"
@@ -26,13 +24,10 @@ class VdnnPlanner final : public Planner {
   base::Result<Plan, Infeasible> plan(const Problem& problem) const override {
     require_no_boundary(problem, name_);
     const std::vector<FeatureMap> maps = feature_maps(problem.trace, Liveness(problem.trace));
-    std::optional<base::Result<Plan, Infeasible>> best;
-    for (const Policy policy : {Policy::kNone, Policy::kConvolutions, Policy::kAll}) {
-      auto found = Completion(problem, decisions(maps, policy)).plan(name_);
-      const bool is_better = found && (!*best || found->predicted.step < (*best)->predicted.step);
-      if (!best || is_better) best = std::move(found);
-    }
-    return std::move(*best);
+    Quickest quickest;
+    for (const Policy policy : {Policy::kNone, Policy::kConvolutions, Policy::kAll})
+      quickest.offer(Completion(problem, decisions(maps, policy)).plan(name_));
+    return quickest.take();
   }
 
  private:
