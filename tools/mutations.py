@@ -263,8 +263,8 @@ MUTATIONS = [
     Mutation(
         "online-as-a-last-resort-only",
         "planning/planners/pages_planner.cpp",
-        "if (costs.overhead == 0 && (found.empty() || is_early",
-        "if (costs.overhead == 0 && (found.empty() || (found.empty() && is_early)",
+        "rule == Rule::kFarthestNextUse && (found.empty() || is_early",
+        "rule == Rule::kFarthestNextUse && (found.empty() || (found.empty() && is_early)",
         "planning plan",
     ),
     Mutation(
@@ -401,6 +401,41 @@ MUTATIONS = [
         "planning/drop_search.cpp",
         "constexpr double kWithout[] = {0.005, 0.015};",
         "constexpr double kWithout[] = {0, 0};",
+        "planning",
+    ),
+    Mutation(
+        "what-does-not-fit-into-less-is-not-looked-for-anew",
+        "planning/drop_search.cpp",
+        "goes_on = again.step != Nanoseconds::max();",
+        "goes_on = true;",
+        "planning",
+    ),
+    Mutation(
+        "what-is-rebuilt-as-an-argument-always-stays",
+        "planning/recomputation.cpp",
+        "(missing_[*gap] == Drop::kOnce || of_.droppable_[*gap].to == before)",
+        "(missing_[*gap] != Drop::kKept)",
+        "planning",
+    ),
+    Mutation(
+        "parameters-are-evicted-first",
+        "planning/longest_idle.cpp",
+        "return std::pair(gap.entry, -gap.idle);",
+        "return std::pair(!gap.entry, -gap.idle);",
+        "planning",
+    ),
+    Mutation(
+        "what-made-room-in-vain-stays-away",
+        "planning/longest_idle.cpp",
+        "      if (lacks(gap.stretch, gap.bytes))\n",
+        "      if (gap.bytes > 0)\n",
+        "planning",
+    ),
+    Mutation(
+        "vdnn-does-not-wait",
+        "planning/papers/completion.cpp",
+        "  if (page_outs_ != PageOuts::kInStep) return;",
+        "  if (page_outs_ != PageOuts::kOverlap) return;",
         "planning",
     ),
     Mutation(

@@ -99,12 +99,15 @@ void DropSearch::search_within(base::Bytes budget, const Choice* begin_with) {
   const std::size_t gaps = recomputation_.droppable().size();
   offer(judge(std::vector<Drop>(gaps), Arguments::kFreed));
   if (gaps == 0) return;
-  if (begin_with != nullptr)
-    offer(judge(begin_with->dropped, begin_with->arguments));
-  else
-    construct(Arguments::kFreed);
+  bool goes_on = false;
+  if (begin_with != nullptr) {
+    const Choice again = judge(begin_with->dropped, begin_with->arguments);
+    goes_on = again.step != Nanoseconds::max();  // it fits into less, too
+    offer(again);
+  }
+  if (!goes_on) construct(Arguments::kFreed);
   std::optional<Choice> begin = best();
-  if (begin_with == nullptr) {
+  if (!goes_on) {
     construct(Arguments::kKeptForMore);
     const std::optional<Choice> kept = best();
     if (kept && (!begin || seconds(kept->step) < kWorthKeeping * seconds(begin->step))) begin = kept;
