@@ -166,6 +166,21 @@ TEST(LongestIdle, TakesNothingWhereAllFits) {
   EXPECT_TRUE(std::ranges::all_of(evictions.after_use, [](std::int64_t op) { return op == kNever; }));
 }
 
+// 0 is idle for longest, but too small for op 2; when 1 has gone, there is room for 0 again.
+TEST(LongestIdle, KeepsWhatOthersMadeRoomFor) {
+  trace::Trace trace = uses(3, {0, 1, 2, 1, 0});
+  for (trace::Storage& each : trace.storages) each.entry = false;
+  for (const std::size_t op : {0, 1, 2}) trace.ops[op].births = std::exchange(trace.ops[op].reads, {});
+  trace.storages[1].bytes = Bytes(3 * kSize.count());
+  trace.storages[2].bytes = Bytes(2 * kSize.count());
+  trace.ops[2].deaths = {storage(2)};
+  trace.ops[4].deaths = {storage(0), storage(1)};
+  const Liveness liveness(trace);
+  const Evictions evictions = evict_longest_idle(liveness, 4 * kSize.count(), starts_of({1, 1, 1, 1, 1}));
+  EXPECT_EQ(after_use(liveness, evictions, 0, 0), kNever);
+  EXPECT_EQ(after_use(liveness, evictions, 1, 0), 2);
+}
+
 TEST(LongestIdle, LeavesRoomForEachOp) {
   for (unsigned seed = 1; seed <= 200; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
