@@ -25,7 +25,9 @@ def row(trace: Path, machine: str, percent: int, planner: str) -> list[str]:
         sys.exit(done.stderr)
     found = json.loads(done.stdout)
     if not found["fits"]:
-        return [*head, f"below the floor of {100 * found['floor_bytes'] / found['need_bytes']:.0f} %", *[""] * 6]
+        is_below = found["budget_bytes"] < found["floor_bytes"]
+        floor = f"below the floor of {100 * found['floor_bytes'] / found['need_bytes']:.0f} %"
+        return [*head, floor if is_below else "none", *[""] * 6]
     return [
         *head,
         f"{100 * found['overhead']:.1f} %",

@@ -46,6 +46,45 @@ def check_order(found):
 
 
 @needs_cuda
+def test_ranks_average_gradients_behind_the_backward_pass(tmp_path):
+    picture = tmp_path / "fit.html"
+    card = card_of(tmp_path, 768 * MIB)
+    options = ("--ranks", "8", "--interconnect", "10GB/s", "--learning-rate", "0.2@64", "-o", picture)
+    words = program("gpt", "--device", "cuda", "--batch", "{batch}")
+    alone = fit("--machine", card, *words)
+    found = fit("--machine", card, *options, *words)
+    ranks = found["data_parallel"]
+    assert alone["data_parallel"] is None and alone["learning_rate"] is None
+    # Buckets take as many bytes as the gradients.
+    assert found["budget_bytes"] == alone["budget_bytes"] - ranks["gradient_bytes"]
+    assert 0 < ranks["exposed_seconds"] <= ranks["transfer_seconds"]
+    assert ranks["step_seconds"] == pytest.approx(found["quickest"]["step_seconds"] + ranks["exposed_seconds"])
+    assert ranks["per_second"] == pytest.approx(8 * found["quickest"]["size"] / ranks["step_seconds"])
+    samples = found["learning_rate"]["samples"]
+    assert samples == 8 * found["quickest"]["size"]
+    assert found["learning_rate"]["linear"] == pytest.approx(0.2 * samples / 64)
+    assert found["learning_rate"]["square_root"] == pytest.approx(0.2 * (samples / 64) ** 0.5)
+    page = picture.read_text()
+    assert page.count("<circle") >= len(found["tried"]) and page.count("<tr>") == 1 + len(found["tried"])
+    assert f"<td>{found['quickest']['size']}</td>" in page
+
+
+@pytest.mark.parametrize(
+    ("option", "text"),
+    [
+        (("--learning-rate", "0.1"), "--learning-rate '0.1': write the rate that is good for a size, as 0.1@256"),
+        (("--learning-rate", "0@256"), "--learning-rate '0@256'"),
+        (("--ranks", "8", "--interconnect", "fast"), "fast"),
+        (("-o", "fit.png"), "'fit.png' ends neither with .svg nor with .html"),
+    ],
+)
+def test_wrong_option_is_refused_before_the_program_runs(option, text):
+    done = run_command("fit", "--machine", "h100-80g", *option, "--", "no_such_program", "{batch}")
+    assert done.returncode == 2
+    assert text in done.stderr and "dry run" not in done.stderr
+
+
+@needs_cuda
 def test_largest_batches_on_a_card_are_those_of_real_runs(tmp_path):
     room = 256 * MIB
     context = 512 * MIB  # what CUDA itself takes

@@ -1,244 +1,20 @@
-// `tensorpager fit`: which batch fits on a machine, and what it costs. It runs the program dry at two sizes, scales the
-// traces between and beyond, plans for the sizes that matter, and checks the answer by one more dry run.
-#include <algorithm>
-#include <cmath>
-#include <cstdio>
-#include <map>
+// `tensorpager fit`: which batch fits on a machine, and what it costs.
 #include <memory>
-#include <optional>
-#include <regex>
-#include <utility>
 
 #include "tensorpager/base/errors.h"
 #include "tensorpager/cli/command.h"
-#include "tensorpager/cli/dry_program.h"
-#include "tensorpager/cli/emulate.h"
+#include "tensorpager/cli/fit_picture.h"
+#include "tensorpager/cli/fit_run.h"
 #include "tensorpager/cli/fit_screen.h"
-#include "tensorpager/fit/estimate.h"
-#include "tensorpager/fit/plain.h"
-#include "tensorpager/machine/machine_io.h"
-#include "tensorpager/plan/liveness.h"
-#include "tensorpager/trace/trace_io.h"
 
 namespace tensorpager::cli {
 namespace {
 
-struct FitOptions {
-  std::string machine, budget, planner = "pages";
-  double overhead = 10, link_share = 100 * planning::Options().link_share;  // percent
-  std::uint64_t from = 16, to = fit::Question().most_size;
-  bool json = false, verbose = false;
-};
-
-/// Larger traces take seconds to plan, so fewer sizes are tried.
-unsigned most_plans(std::size_t ops) { return ops > 5000 ? 8 : ops > 1500 ? 14 : 24; }
-
-/// The program with a number in the place of `{name}`.
-class Template {
- public:
-  /// Throws InvalidArgument if there is no `{name}`, or there are several names.
-  explicit Template(const Program& program) : program_(program) {
-    const std::regex pattern(R"(\{([A-Za-z_][A-Za-z0-9_]*)\})");
-    for (const std::string& word : program)
-      for (std::sregex_iterator found(word.begin(), word.end(), pattern), end; found != end; ++found) {
-        if (!name_.empty() && name_ != (*found)[1])
-          throw base::InvalidArgument("{" + name_ + "} and {" + (*found)[1].str() +
-                                      "} in the program: write a number for one of them");
-        name_ = (*found)[1];
-      }
-    if (name_.empty())
-      throw base::InvalidArgument(
-          "nothing to vary: write {batch} for the number in the program's arguments, as in `tensorpager fit --machine "
-          "h100-80g -- python train.py --batch {batch}`");
-  }
-
-  const std::string& name() const { return name_; }
-  Program at(std::uint64_t size) const {
-    const std::string mark = "{" + name_ + "}", number = std::to_string(size);
-    Program words = program_;
-    for (std::string& word : words)
-      for (std::size_t at = 0; (at = word.find(mark, at)) != std::string::npos; at += number.size())
-        word.replace(at, mark.size(), number);
-    return words;
-  }
-
- private:
-  const Program& program_;
-  std::string name_;
-};
-
-class Fit {
- public:
-  Fit(const FitOptions& options, const Program& program)
-      : options_(options), template_(program), machine_(machine::find_machine(machine_of_card(options.machine))) {}
-
-  FitAnswer run() {
-    FitAnswer answer;
-    answer.machine = machine_.name;
-    answer.name = template_.name();
-    answer.question = question();
-    answer.is_timed = is_timed();
-    fit::Scaling scaling = trace_two();
-    answer.question.most_plans = most_plans(scaling.traces().front().trace.ops.size());
-    for (int more = 0;; ++more) {
-      answer_by(scaling, answer);
-      if (!answer.found.quickest) break;
-      auto other = check(scaling, answer.found.quickest->size, answer);
-      if (!other || more == kMostMore) break;
-      scaling.add(std::move(*other));
-      say("some amounts do not grow in proportion to " + template_.name() + ": again, with this trace, too");
-    }
-    for (const fit::SizedTrace& traced : scaling.traces()) answer.traced.push_back(traced.size);
-    return answer;
-  }
-
- private:
-  static constexpr int kMostMore = 3;  // traces beyond the first two
-
-  void answer_by(const fit::Scaling& scaling, FitAnswer& answer) const {
-    if (machine_.card) {
-      answer.card = machine_.card->memory;
-      answer.plain = largest_plain(scaling);
-    }
-    const auto planner = planning::make_planner(options_.planner);
-    answer.found = fit::search(scaling, machine_, *planner, answer.question, [&](std::uint64_t size) {
-      say("planning " + template_.name() + " " + std::to_string(size));
-    });
-  }
-
-  void say(const std::string& text) const {
-    if (!options_.json) std::fprintf(stderr, "tensorpager: %s\n", text.c_str());
-  }
-
-  fit::Question question() const {
-    fit::Question question;
-    if (!options_.budget.empty())
-      question.budget = base::parse_size(options_.budget, machine_.card ? machine_.card->memory : machine_.memory);
-    else if (machine_.card)
-      question.budget = machine_.card->memory - std::min(machine_.card->memory, fit::kContext);
-    else
-      throw base::InvalidArgument("no budget: write --budget SIZE, as " + options_.machine + " has no card");
-    question.within = options_.overhead / 100;
-    question.most_size = options_.to;
-    question.planning.link_share = options_.link_share / 100;
-    auto& all = question.overheads;
-    if (std::ranges::find(all, question.within) == all.end())
-      all.insert(std::ranges::upper_bound(all, question.within), question.within);
-    return question;
-  }
-
-  /// A machine without rates takes the times of real steps, of sizes that are small enough to be run.
-  bool is_timed() const { return machine_.byte_rate == 0; }
-
-  enum class Way : std::uint8_t { kDry, kTimed };
-  enum class Lists : std::uint8_t { kAll, kPaged };  // storages that a trace lists, and ops on them
-  trace::Trace traced(std::uint64_t size, Way way, Lists lists) {
-    say((way == Way::kDry ? "dry run at " : "run at ") + template_.name() + " " + std::to_string(size));
-    const std::string name = std::to_string(size);
-    const DryRun run{.card = machine_.card ? options_.machine : std::string(),
-                     .trace = scratch_ / (name + ".trace"),
-                     .stats = scratch_ / (name + ".json"),
-                     .log = options_.verbose ? std::filesystem::path() : scratch_ / (name + ".log"),
-                     .dry = way == Way::kDry,
-                     .all_storages = lists == Lists::kAll};
-    run_dry(run, template_.at(size), "answer");
-    if (machine_.card) reserved_[size] = torch_memory_of(run).most_reserved;
-    return trace::read_trace_file(run.trace.string());
-  }
-
-  /// At sizes whose steps do the same: torch chooses other ops for very small tensors.
-  fit::Scaling trace_two() {
-    constexpr int kTries = 4;
-    const Way way = is_timed() ? Way::kTimed : Way::kDry;
-    std::uint64_t size = options_.from;
-    fit::SizedTrace first{size, traced(size, way, lists_)};
-    for (int i = 1;; ++i) {
-      size *= 2;
-      fit::SizedTrace second{size, traced(size, way, lists_)};
-      const std::string difference = fit::difference_of(first.trace, second.trace);
-      if (difference.empty()) return {std::move(first), std::move(second)};
-      if (!machine_.card && std::exchange(lists_, Lists::kPaged) == Lists::kAll) {
-        say("steps differ (" + difference + "): again without ops on small storages only, as batches are made of");
-        return trace_two();
-      }
-      if (i == kTries)
-        throw NotPossible("no answer: the steps of the program at " + template_.name() + " " +
-                          std::to_string(first.size) + " and " + std::to_string(size) + " differ: " + difference +
-                          "; begin with a larger one, with --from");
-      first = std::move(second);
-    }
-  }
-
-  /// The allocator of the dry run at the largest size says by how much the model errs.
-  std::uint64_t largest_plain(const fit::Scaling& scaling) const {
-    const auto signed_of = [](base::Bytes bytes) { return static_cast<std::int64_t>(bytes.count()); };
-    const fit::SizedTrace& known = scaling.traces().back();
-    const std::int64_t error = signed_of(reserved_.at(known.size)) - signed_of(fit::reserved_by_torch(known.trace));
-    return fit::largest_size(known.size, options_.to, [&](std::uint64_t size) {
-      return signed_of(fit::reserved_by_torch(scaling.at(size)) + fit::kContext) + error <=
-             signed_of(machine_.card->memory);
-    });
-  }
-
-  /// Runs dry at the size. Returns a trace whose amounts are not as scaled, if one was found.
-  std::optional<fit::SizedTrace> check(const fit::Scaling& scaling, std::uint64_t size, FitAnswer& answer) {
-    const std::string at = template_.name() + " " + std::to_string(size);
-    const bool is_traced = std::ranges::find(scaling.traces(), size, &fit::SizedTrace::size) != scaling.traces().end();
-    answer.is_as_scaled = is_traced;
-    answer.checked = "checked: a dry run at " + at + " does what the scaled trace says";
-    if (is_traced) return std::nullopt;
-    try {
-      fit::SizedTrace real{size, traced(size, Way::kDry, Lists::kAll)};
-      const trace::Trace scaled = scaling.at(size);
-      const std::string difference = fit::difference_of(scaled, real.trace);
-      const auto amounts = difference.empty() ? fit::other_amounts(scaled, real.trace) : fit::OtherAmounts();
-      answer.is_as_scaled = difference.empty() && amounts.count == 0;
-      if (!difference.empty() && lists_ == Lists::kPaged)  // storages become large enough to be listed
-        compare_needs(scaled, real, at, answer);
-      else if (!difference.empty())
-        answer.checked = "NOT as scaled: a dry run at " + at + " does other things: " + difference +
-                         "; begin with a larger size, with --from";
-      else if (amounts.count > 0)
-        answer.checked = "NOT as scaled: in a dry run at " + at + " " + std::to_string(amounts.count) + " of " +
-                         std::to_string(real.trace.storages.size() + real.trace.ops.size()) +
-                         " storages and ops have other bytes or work, the first: " + amounts.first + " (need " +
-                         base::format_bytes(plan::Liveness(real.trace).need()) + ")";
-      if (amounts.count > 0 && !is_timed()) return real;
-    } catch (const NotPossible& error) {
-      answer.checked = "NOT checked: at " + at + " there is " + error.what();
-      return larger_than_traced(scaling);
-    }
-    return std::nullopt;
-  }
-
-  static void compare_needs(const trace::Trace& scaled, const fit::SizedTrace& real, const std::string& at,
-                            FitAnswer& answer) {
-    constexpr double kClose = 0.01;
-    const base::Bytes expected = plan::Liveness(scaled).need(), found = plan::Liveness(real.trace).need();
-    const double error = static_cast<double>(expected.count()) / static_cast<double>(found.count()) - 1;
-    answer.is_as_scaled = std::abs(error) <= kClose;
-    answer.checked = (answer.is_as_scaled ? "checked" : "NOT as scaled") + std::string(": a dry run at ") + at +
-                     " needs " + base::format_bytes(found) + ", the scaled trace " + base::format_bytes(expected);
-  }
-
-  /// A size that was far too large tells nothing; twice the largest one that was traced may.
-  std::optional<fit::SizedTrace> larger_than_traced(const fit::Scaling& scaling) {
-    const std::uint64_t size = 2 * scaling.traces().back().size;
-    if (size > options_.to || is_timed()) return std::nullopt;
-    fit::SizedTrace real{size, traced(size, Way::kDry, lists_)};
-    const trace::Trace scaled = scaling.at(size);
-    if (!fit::difference_of(scaled, real.trace).empty() || fit::other_amounts(scaled, real.trace).count == 0)
-      return std::nullopt;
-    return real;
-  }
-
-  const FitOptions& options_;
-  const Template template_;
-  const machine::Machine machine_;
-  const Scratch scratch_;
-  Lists lists_ = Lists::kAll;                      // of the traces that are scaled
-  std::map<std::uint64_t, base::Bytes> reserved_;  // by torch's allocator in dry runs, by size
-};
+/// What CLI11 says if not.
+std::string is_picture(const std::string& path) {
+  return path.ends_with(".svg") || path.ends_with(".html") ? ""
+                                                           : "'" + path + "' ends neither with .svg nor with .html";
+}
 
 void fit_program(const FitOptions& options, const Program& program) {
   if (program.empty())
@@ -247,7 +23,8 @@ void fit_program(const FitOptions& options, const Program& program) {
   if (options.to / 2 < options.from)
     throw base::InvalidArgument("--to " + std::to_string(options.to) + " is less than twice --from " +
                                 std::to_string(options.from) + ", and both sizes are traced; give a smaller --from");
-  const FitAnswer answer = Fit(options, program).run();
+  const FitAnswer answer = run_fit(options, program);
+  if (!options.output.empty()) write_fit_picture(answer, options.output);
   if (options.json)
     print_fit_json(answer);
   else
@@ -279,6 +56,16 @@ void add_fit_command(CLI::App& app, const Program& program) {
   verb->add_option("--link-share", options->link_share, "Percent of the machine's links to plan with")
       ->check(CLI::Range(1.0, 100.0))
       ->capture_default_str();
+  verb->add_option("--ranks", options->ranks, "Of data-parallel training, simulated: each has a machine of its own")
+      ->check(CLI::Range(1, 65536))
+      ->capture_default_str();
+  verb->add_option("--interconnect", options->interconnect,
+                   "Bytes a second from each rank to the next: 25GB/s. Default: the rate of the machine's link");
+  verb->add_option("--learning-rate", options->learning_rate,
+                   "A rate that is good for some size, as 0.1@256: says what follows for the quickest size");
+  verb->add_option("-o,--output", options->output,
+                   "Draw samples a second over the size: FILE.svg, or FILE.html with all")
+      ->check(CLI::Validator(is_picture, "FILE.svg|FILE.html"));
   verb->add_flag("--json", options->json, "One JSON object instead of a screen");
   verb->add_flag("--verbose", options->verbose, "Show what the program prints");
   verb->footer("Example:\n  tensorpager fit --machine h100-80g -- python train.py --batch {batch}");

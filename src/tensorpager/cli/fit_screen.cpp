@@ -38,6 +38,30 @@ void print_point(const std::string& label, const std::optional<Point>& point, co
               base::format_bytes(point->cost.not_resident).c_str());
 }
 
+Json to_json(const RanksAnswer& ranks, const Point& point) {
+  const double step = milliseconds(ranks.reduction.step) / 1000;
+  return {{"ranks", ranks.ranks.count},
+          {"interconnect_bytes_per_second", ranks.ranks.bytes_per_second},
+          {"gradient_bytes", ranks.reduction.gradients.count()},
+          {"buckets", ranks.reduction.buckets},
+          {"transfer_seconds", milliseconds(ranks.reduction.transfers) / 1000},
+          {"exposed_seconds", milliseconds(ranks.reduction.exposed) / 1000},
+          {"step_seconds", step},
+          {"per_second", static_cast<double>(ranks.ranks.count * point.size) / step},
+          {"efficiency", ranks.reduction.efficiency()},
+          {"efficiency_resident", ranks.resident.efficiency()}};
+}
+
+void print_ranks(const RanksAnswer& ranks, const Point& point) {
+  const fit::Reduction& found = ranks.reduction;
+  std::printf("%u ranks at the last one: %.1f a second, %.1f %% of %u times one rank (%.1f %% if all were resident)\n",
+              ranks.ranks.count, static_cast<double>(ranks.ranks.count * point.size) / milliseconds(found.step) * 1000,
+              found.efficiency() * 100, ranks.ranks.count, ranks.resident.efficiency() * 100);
+  std::printf("  gradients of %s in %u buckets, averaged in %.1f ms, of which %.1f ms are not hidden; held once more\n",
+              base::format_bytes(found.gradients).c_str(), found.buckets, milliseconds(found.transfers),
+              milliseconds(found.exposed));
+}
+
 std::string percent(double share) {
   char text[32];
   std::snprintf(text, sizeof text, "%g %%", share * 100);
@@ -63,6 +87,11 @@ void print_fit_json(const FitAnswer& answer) {
                     {"largest", to_json(answer.found.largest)},
                     {"quickest_within", answer.question.within},
                     {"quickest", to_json(answer.found.quickest)},
+                    {"data_parallel", answer.ranks ? to_json(*answer.ranks, *answer.found.quickest) : Json(nullptr)},
+                    {"learning_rate", answer.learning_rate ? Json{{"samples", answer.learning_rate->samples},
+                                                                  {"linear", answer.learning_rate->linear},
+                                                                  {"square_root", answer.learning_rate->square_root}}
+                                                           : Json(nullptr)},
                     {"as_scaled", answer.is_as_scaled},
                     {"checked", answer.checked},
                     {"tried", tried}};
@@ -84,6 +113,12 @@ void print_fit(const FitAnswer& answer) {
     print_point("at " + percent(answer.question.overheads[i]), answer.found.within[i], "none");
   print_point("at any cost", answer.found.largest, "none: the budget is below the floor");
   print_point("most within " + percent(answer.question.within), answer.found.quickest, "none");
+  if (answer.ranks) print_ranks(*answer.ranks, *answer.found.quickest);
+  if (answer.learning_rate)
+    std::printf(
+        "learning rate for %llu samples a step: %.4g by the linear rule, with a warm-up; %.4g by the square root\n",
+        static_cast<unsigned long long>(answer.learning_rate->samples), answer.learning_rate->linear,
+        answer.learning_rate->square_root);
   if (!answer.checked.empty()) std::printf("%s\n", answer.checked.c_str());
 }
 

@@ -6,9 +6,24 @@
 #include <string>
 #include <vector>
 
+#include "tensorpager/fit/data_parallel.h"
 #include "tensorpager/fit/search.h"
 
 namespace tensorpager::cli {
+
+/// Data-parallel training at the quickest size.
+struct RanksAnswer {
+  fit::Ranks ranks;
+  fit::Reduction reduction;  // under the plan
+  fit::Reduction resident;   // were all storages resident
+};
+
+/// By the rules of Goyal et al. 2017 (linear, with a warm-up of some epochs) and Krizhevsky 2014 (square root; for Adam
+/// Malladi et al. 2022).
+struct LearningRate {
+  std::uint64_t samples;  // of a step, on all ranks
+  double linear, square_root;
+};
 
 /// What `tensorpager fit` found.
 struct FitAnswer {
@@ -19,6 +34,8 @@ struct FitAnswer {
   std::optional<base::Bytes> card;     // memory that CUDA reports; nullopt on the CPU
   std::optional<std::uint64_t> plain;  // the largest size for torch without Tensorpager
   fit::Found found;
+  std::optional<RanksAnswer> ranks;  // nullopt: one rank
+  std::optional<LearningRate> learning_rate;
   std::vector<std::uint64_t> traced;  // sizes
   std::string checked;                // what the last dry run says of the scaled trace; empty if nothing fits
   bool is_as_scaled = true;           // whether it says that they are equal

@@ -1,0 +1,261 @@
+#include "tensorpager/cli/fit_run.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <map>
+#include <optional>
+#include <sstream>
+#include <utility>
+
+#include "tensorpager/base/errors.h"
+#include "tensorpager/base/link.h"
+#include "tensorpager/cli/dry_program.h"
+#include "tensorpager/cli/emulate.h"
+#include "tensorpager/cli/program_template.h"
+#include "tensorpager/fit/data_parallel.h"
+#include "tensorpager/fit/estimate.h"
+#include "tensorpager/fit/plain.h"
+#include "tensorpager/machine/machine_io.h"
+#include "tensorpager/plan/liveness.h"
+#include "tensorpager/trace/trace_io.h"
+
+namespace tensorpager::cli {
+namespace {
+
+/// Larger traces take seconds to plan, so fewer sizes are tried.
+unsigned most_plans(std::size_t ops) { return ops > 5000 ? 8 : ops > 1500 ? 14 : 24; }
+
+/// A learning rate that is good for some number of samples.
+struct ReferenceRate {
+  double rate;
+  std::uint64_t samples;
+
+  LearningRate at(std::uint64_t others) const {
+    const double times = static_cast<double>(others) / static_cast<double>(samples);
+    return {.samples = others, .linear = rate * times, .square_root = rate * std::sqrt(times)};
+  }
+};
+
+/// Returns nullopt if there is no text. Throws InvalidArgument for a wrong one.
+std::optional<ReferenceRate> parse_reference(const std::string& text) {
+  if (text.empty()) return std::nullopt;
+  ReferenceRate reference{};
+  std::istringstream words(text);
+  char at = 0;
+  if (!(words >> reference.rate >> at >> reference.samples) || !words.eof() || at != '@' || !(reference.rate > 0) ||
+      reference.samples == 0)
+    throw base::InvalidArgument("--learning-rate '" + text + "': write the rate that is good for a size, as 0.1@256");
+  return reference;
+}
+
+fit::Ranks parse_ranks(const FitOptions& options, const machine::Machine& machine) {
+  fit::Ranks ranks{.count = options.ranks, .bytes_per_second = machine.out.fastest()};
+  if (!options.interconnect.empty())
+    ranks.bytes_per_second = static_cast<double>(base::parse_link(options.interconnect).out.count());
+  return ranks;
+}
+
+class Fit {
+ public:
+  Fit(const FitOptions& options, const Program& program)
+      : options_(options),
+        template_(program),
+        machine_(machine::find_machine(machine_of_card(options.machine))),
+        ranks_(parse_ranks(options, machine_)),
+        reference_(parse_reference(options.learning_rate)) {}
+
+  FitAnswer run() {
+    FitAnswer answer;
+    answer.machine = machine_.name;
+    answer.name = template_.name();
+    answer.question = question();
+    answer.is_timed = is_timed();
+    fit::Scaling scaling = trace_two();
+    answer.question.most_plans = most_plans(scaling.traces().front().trace.ops.size());
+    // Ranks hold their gradients once more, in buckets.
+    if (options_.ranks > 1)
+      answer.question.budget = answer.question.budget -
+                               std::min(answer.question.budget, fit::gradient_bytes(scaling.traces().front().trace));
+    for (int more = 0;; ++more) {
+      answer_by(scaling, answer);
+      if (!answer.found.quickest) break;
+      auto other = check(scaling, answer.found.quickest->size, answer);
+      if (!other || more == kMostMore) break;
+      scaling.add(std::move(*other));
+      say("some amounts do not grow in proportion to " + template_.name() + ": again, with this trace, too");
+    }
+    for (const fit::SizedTrace& traced : scaling.traces()) answer.traced.push_back(traced.size);
+    if (answer.found.quickest) {
+      if (options_.ranks > 1) answer.ranks = data_parallel(scaling.at(answer.found.quickest->size), answer.question);
+      if (reference_) answer.learning_rate = reference_->at(answer.found.quickest->size * options_.ranks);
+    }
+    return answer;
+  }
+
+ private:
+  static constexpr int kMostMore = 3;  // traces beyond the first two
+
+  void answer_by(const fit::Scaling& scaling, FitAnswer& answer) const {
+    if (machine_.card) {
+      answer.card = machine_.card->memory;
+      answer.plain = largest_plain(scaling);
+    }
+    const auto planner = planning::make_planner(options_.planner);
+    answer.found = fit::search(scaling, machine_, *planner, answer.question, [&](std::uint64_t size) {
+      say("planning " + template_.name() + " " + std::to_string(size));
+    });
+  }
+
+  void say(const std::string& text) const {
+    if (!options_.json) std::fprintf(stderr, "tensorpager: %s\n", text.c_str());
+  }
+
+  fit::Question question() const {
+    fit::Question question;
+    if (!options_.budget.empty())
+      question.budget = base::parse_size(options_.budget, machine_.card ? machine_.card->memory : machine_.memory);
+    else if (machine_.card)
+      question.budget = machine_.card->memory - std::min(machine_.card->memory, fit::kContext);
+    else
+      throw base::InvalidArgument("no budget: write --budget SIZE, as " + options_.machine + " has no card");
+    question.within = options_.overhead / 100;
+    question.most_size = options_.to;
+    question.planning.link_share = options_.link_share / 100;
+    auto& all = question.overheads;
+    if (std::ranges::find(all, question.within) == all.end())
+      all.insert(std::ranges::upper_bound(all, question.within), question.within);
+    return question;
+  }
+
+  RanksAnswer data_parallel(const trace::Trace& trace, const fit::Question& question) const {
+    const auto plan =
+        planning::make_planner(options_.planner)
+            ->plan({.trace = trace, .machine = machine_, .budget = question.budget, .options = question.planning});
+    const fit::Clock resident = fit::clock_of(trace, machine_);
+    const fit::Clock clock = plan ? fit::clock_of(trace, machine_, plan.value()) : resident;
+    return {.ranks = ranks_,
+            .reduction = fit::reduce_gradients(trace, clock, ranks_),
+            .resident = fit::reduce_gradients(trace, resident, ranks_)};
+  }
+
+  /// A machine without rates takes the times of real steps, of sizes that are small enough to be run.
+  bool is_timed() const { return machine_.byte_rate == 0; }
+
+  enum class Way : std::uint8_t { kDry, kTimed };
+  enum class Lists : std::uint8_t { kAll, kPaged };  // storages that a trace lists, and ops on them
+  trace::Trace traced(std::uint64_t size, Way way, Lists lists) {
+    say((way == Way::kDry ? "dry run at " : "run at ") + template_.name() + " " + std::to_string(size));
+    const std::string name = std::to_string(size);
+    const DryRun run{.card = machine_.card ? options_.machine : std::string(),
+                     .trace = scratch_ / (name + ".trace"),
+                     .stats = scratch_ / (name + ".json"),
+                     .log = options_.verbose ? std::filesystem::path() : scratch_ / (name + ".log"),
+                     .dry = way == Way::kDry,
+                     .all_storages = lists == Lists::kAll};
+    run_dry(run, template_.at(size), "answer");
+    if (machine_.card) reserved_[size] = torch_memory_of(run).most_reserved;
+    return trace::read_trace_file(run.trace.string());
+  }
+
+  /// At sizes whose steps do the same: torch chooses other ops for very small tensors.
+  fit::Scaling trace_two() {
+    constexpr int kTries = 4;
+    const Way way = is_timed() ? Way::kTimed : Way::kDry;
+    std::uint64_t size = options_.from;
+    fit::SizedTrace first{size, traced(size, way, lists_)};
+    for (int i = 1;; ++i) {
+      size *= 2;
+      fit::SizedTrace second{size, traced(size, way, lists_)};
+      const std::string difference = fit::difference_of(first.trace, second.trace);
+      if (difference.empty()) return {std::move(first), std::move(second)};
+      if (!machine_.card && std::exchange(lists_, Lists::kPaged) == Lists::kAll) {
+        say("steps differ (" + difference + "): again without ops on small storages only, as batches are made of");
+        return trace_two();
+      }
+      if (i == kTries)
+        throw NotPossible("no answer: the steps of the program at " + template_.name() + " " +
+                          std::to_string(first.size) + " and " + std::to_string(size) + " differ: " + difference +
+                          "; begin with a larger one, with --from");
+      first = std::move(second);
+    }
+  }
+
+  /// The allocator of the dry run at the largest size says by how much the model errs.
+  std::uint64_t largest_plain(const fit::Scaling& scaling) const {
+    const auto signed_of = [](base::Bytes bytes) { return static_cast<std::int64_t>(bytes.count()); };
+    const fit::SizedTrace& known = scaling.traces().back();
+    const std::int64_t error = signed_of(reserved_.at(known.size)) - signed_of(fit::reserved_by_torch(known.trace));
+    return fit::largest_size(known.size, options_.to, [&](std::uint64_t size) {
+      return signed_of(fit::reserved_by_torch(scaling.at(size)) + fit::kContext) + error <=
+             signed_of(machine_.card->memory);
+    });
+  }
+
+  /// Runs dry at the size. Returns a trace whose amounts are not as scaled, if one was found.
+  std::optional<fit::SizedTrace> check(const fit::Scaling& scaling, std::uint64_t size, FitAnswer& answer) {
+    const std::string at = template_.name() + " " + std::to_string(size);
+    const bool is_traced = std::ranges::find(scaling.traces(), size, &fit::SizedTrace::size) != scaling.traces().end();
+    answer.is_as_scaled = is_traced;
+    answer.checked = "checked: a dry run at " + at + " does what the scaled trace says";
+    if (is_traced) return std::nullopt;
+    try {
+      fit::SizedTrace real{size, traced(size, Way::kDry, Lists::kAll)};
+      const trace::Trace scaled = scaling.at(size);
+      const std::string difference = fit::difference_of(scaled, real.trace);
+      const auto amounts = difference.empty() ? fit::other_amounts(scaled, real.trace) : fit::OtherAmounts();
+      answer.is_as_scaled = difference.empty() && amounts.count == 0;
+      if (!difference.empty() && lists_ == Lists::kPaged)  // storages become large enough to be listed
+        compare_needs(scaled, real, at, answer);
+      else if (!difference.empty())
+        answer.checked = "NOT as scaled: a dry run at " + at + " does other things: " + difference +
+                         "; begin with a larger size, with --from";
+      else if (amounts.count > 0)
+        answer.checked = "NOT as scaled: in a dry run at " + at + " " + std::to_string(amounts.count) + " of " +
+                         std::to_string(real.trace.storages.size() + real.trace.ops.size()) +
+                         " storages and ops have other bytes or work, the first: " + amounts.first + " (need " +
+                         base::format_bytes(plan::Liveness(real.trace).need()) + ")";
+      if (amounts.count > 0 && !is_timed()) return real;
+    } catch (const NotPossible& error) {
+      answer.checked = "NOT checked: at " + at + " there is " + error.what();
+      return larger_than_traced(scaling);
+    }
+    return std::nullopt;
+  }
+
+  static void compare_needs(const trace::Trace& scaled, const fit::SizedTrace& real, const std::string& at,
+                            FitAnswer& answer) {
+    constexpr double kClose = 0.01;
+    const base::Bytes expected = plan::Liveness(scaled).need(), found = plan::Liveness(real.trace).need();
+    const double error = static_cast<double>(expected.count()) / static_cast<double>(found.count()) - 1;
+    answer.is_as_scaled = std::abs(error) <= kClose;
+    answer.checked = (answer.is_as_scaled ? "checked" : "NOT as scaled") + std::string(": a dry run at ") + at +
+                     " needs " + base::format_bytes(found) + ", the scaled trace " + base::format_bytes(expected);
+  }
+
+  /// A size that was far too large tells nothing; twice the largest one that was traced may.
+  std::optional<fit::SizedTrace> larger_than_traced(const fit::Scaling& scaling) {
+    const std::uint64_t size = 2 * scaling.traces().back().size;
+    if (size > options_.to || is_timed()) return std::nullopt;
+    fit::SizedTrace real{size, traced(size, Way::kDry, lists_)};
+    const trace::Trace scaled = scaling.at(size);
+    if (!fit::difference_of(scaled, real.trace).empty() || fit::other_amounts(scaled, real.trace).count == 0)
+      return std::nullopt;
+    return real;
+  }
+
+  const FitOptions& options_;
+  const ProgramTemplate template_;
+  const machine::Machine machine_;
+  const fit::Ranks ranks_;
+  const std::optional<ReferenceRate> reference_;
+  const Scratch scratch_;
+  Lists lists_ = Lists::kAll;                      // of the traces that are scaled
+  std::map<std::uint64_t, base::Bytes> reserved_;  // by torch's allocator in dry runs, by size
+};
+
+}  // namespace
+
+FitAnswer run_fit(const FitOptions& options, const Program& program) { return Fit(options, program).run(); }
+
+}  // namespace tensorpager::cli
