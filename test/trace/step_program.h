@@ -81,6 +81,25 @@ class StepProgram {
     }
     if (hints) recorder.hint(base::Hint::kOptimizerEnds);
   }
+  /// An optimizer for each weight steps as soon as its gradient is there, which is freed then. What the last of them
+  /// made stays until the next step.
+  void step_in_backward() {
+    if (rate_ != 0) free(std::exchange(rate_, 0));
+    for (std::size_t i = weights_.size(); i-- > 0;) {
+      gradients_[i] = make("mm", {{weights_[i], false}, {activations_[i], false}}, kLayer, true);
+      free(std::exchange(activations_[i], 0));
+      recorder.hint(base::Hint::kOptimizerBegins);
+      if (moments_[i] == 0) moments_[i] = make("zeros_like", {{weights_[i], false}}, kLayer, true);
+      const auto rate = make("outside", {}, kLayer);  // no op of the engine
+      run("addcdiv_", {{weights_[i], true}, {moments_[i], true}, {gradients_[i], false}, {rate, false}}, true);
+      if (i > 0)
+        free(rate);
+      else
+        rate_ = rate;
+      recorder.hint(base::Hint::kOptimizerEnds);
+      free(std::exchange(gradients_[i], 0));
+    }
+  }
   void train(std::size_t steps = 1) {
     for (std::size_t i = 0; i < steps; ++i) load(), zero_grad(), forward(), backward(), step();
   }
@@ -126,7 +145,7 @@ class StepProgram {
   Recorder recorder{base::kPage};
 
  private:
-  std::uint64_t last_ = 0, batch_ = 0;
+  std::uint64_t last_ = 0, batch_ = 0, rate_ = 0;
   base::Bytes size_ = kLayer;                                               // of activations
   std::vector<std::uint64_t> weights_, moments_, gradients_, activations_;  // 0: there is none
 };

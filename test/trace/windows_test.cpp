@@ -44,6 +44,38 @@ TEST(Windows, AccumulationHasAWindowForEachMicroStep) {
   EXPECT_EQ(program.classes(), (Classes{"11 x 19", "3 x 31", "1 x 37"}));
 }
 
+TEST(Windows, OptimizersThatStepInTheBackwardPassAreWithinTheWindow) {
+  StepProgram program;
+  for (int i = 0; i < 6; ++i) program.load(), program.forward(), program.step_in_backward();
+  const Stream stream = program.recorder.stream();
+  const std::vector<Span> windows = find_windows(stream);
+  ASSERT_GE(windows.size(), 4u);
+  for (const Span& window : windows) {
+    EXPECT_EQ(window.end - window.begin, 25u);
+    // With a new batch, and not in the hooks, where fewer bytes are alive.
+    EXPECT_EQ(stream.ops[window.begin].facts.name, "stack");
+  }
+}
+
+// As a dry run ends: in the forward pass of a step, with the value of the last step's loss still there.
+TEST(Windows, OptimizersThatStepInTheBackwardPassDoNotMoveTheBoundaryIntoAStep) {
+  StepProgram program;
+  std::uint64_t loss = 0;
+  for (int i = 0; i < 4; ++i) {
+    program.load(), program.forward();
+    const auto next = program.make("loss");
+    if (loss != 0) program.free(loss);
+    loss = next;
+    if (i < 3) program.step_in_backward();
+  }
+  const Stream stream = program.recorder.stream();
+  const std::vector<Span> windows = find_windows(stream);
+  ASSERT_EQ(windows.size(), 2u);
+  for (const Span& window : windows) EXPECT_FALSE(stream.ops[window.begin].facts.backward);
+  // A batch is made first.
+  EXPECT_EQ(stream.ops[windows.back().begin].facts.name, "stack");
+}
+
 TEST(Windows, EvaluationEveryFewStepsHasWindowsOfItsOwn) {
   StepProgram program;
   for (int i = 0; i < 4; ++i) program.train(3), program.evaluate(5);

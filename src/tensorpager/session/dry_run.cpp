@@ -30,6 +30,8 @@ DryRun::DryRun(base::EventSink& recorder, Options options)
     : recorder_(recorder), options_(std::move(options)), latest_(std::chrono::steady_clock::now() + options_.longest) {}
 
 base::EventSink::Ticket DryRun::op_begins(const base::OpFacts& facts, std::span<const base::Touch> touched) noexcept {
+  const bool engine_ran = is_in_backward_.exchange(facts.backward, std::memory_order_relaxed) && !facts.backward;
+  if (engine_ran && stepped_in_backward_.exchange(false)) count_step();
   const std::uint64_t ops = ops_.fetch_add(1, std::memory_order_relaxed) + 1;
   if (ops >= look_at_ops_.load(std::memory_order_relaxed)) {
     look_at_ops_ = ops + ops / 4;
@@ -52,6 +54,13 @@ void DryRun::block_died(Ticket op, std::uint64_t number) noexcept {
 void DryRun::hint(base::Hint hint) noexcept {
   recorder_.hint(hint);
   if (hint == base::Hint::kOptimizerBegins) return;
+  if (hint == base::Hint::kOptimizerEnds && is_in_backward_.load(std::memory_order_relaxed))
+    stepped_in_backward_ = true;
+  else
+    count_step();
+}
+
+void DryRun::count_step() {
   const std::uint64_t steps = steps_.fetch_add(1, std::memory_order_relaxed) + 1;
   if (steps < look_at_steps_.load(std::memory_order_relaxed)) return;
   look_at_steps_ = steps + 1 + steps / 8;

@@ -1,6 +1,7 @@
 // Ends a dry run once a step of the program has repeated: more would show nothing new. Passes events on to the
 // recorder, and searches the recorded stream after steps that an optimizer ends or, if there are none, after a number
-// of ops.
+// of ops. Optimizers that step while the autograd engine runs, one for each parameter, end a step together, when it is
+// done.
 #pragma once
 
 #include <atomic>
@@ -38,6 +39,7 @@ class DryRun final : public base::EventSink {
   static constexpr std::uint64_t kFirstSteps = 3;   // an optimizer makes its state in the first step
   static constexpr std::uint64_t kFirstOps = 4096;  // for programs without steps
 
+  void count_step();
   void look();
 
   base::EventSink& recorder_;
@@ -48,6 +50,8 @@ class DryRun final : public base::EventSink {
   std::atomic<std::uint64_t> look_at_ops_{kFirstOps};
   std::atomic<std::uint64_t> look_at_steps_{kFirstSteps};
   std::atomic<bool> is_looking_{false};
+  std::atomic<bool> is_in_backward_{false};       // the latest op was the autograd engine's
+  std::atomic<bool> stepped_in_backward_{false};  // an optimizer, in the run of the engine that is not done
 };
 
 }  // namespace tensorpager::session

@@ -36,6 +36,7 @@ std::uint64_t token_of(const StreamStorage& storage) {
 class Finder {
  public:
   explicit Finder(const Stream& stream) : stream_(stream) {
+    find_engine_runs();
     follow_live_sets();
     count_ops();
     count_steps();
@@ -51,6 +52,23 @@ class Finder {
 
  private:
   const StreamOp& op(std::size_t i) const { return stream_.ops[i]; }
+
+  /// Optimizers may step in the engine's hooks, where not all that they do is an op of the engine. Others call the
+  /// program's closure, which runs the engine, as LBFGS does.
+  void find_engine_runs() {
+    for (const StreamOp& one : stream_.ops) {
+      if (one.facts.backward && one.optimizer_step != 0) with_backward_.insert(one.optimizer_step);
+    }
+    std::unordered_set<std::uint32_t> in_hooks;  // optimizers' steps
+    in_engine_.resize(stream_.ops.size());
+    for (std::size_t i = 0; i < stream_.ops.size(); ++i) {
+      const std::uint32_t step = op(i).optimizer_step;
+      const bool begins = i > 0 && op(i - 1).optimizer_step != step;
+      if (begins && in_engine_[i - 1] && with_backward_.contains(step)) in_hooks.insert(step);
+      in_engine_[i] = op(i).facts.backward || in_hooks.contains(step);
+    }
+    steps_in_engine_ = !in_hooks.empty();
+  }
 
   void follow_live_sets() {
     LiveSet all, kept;
@@ -82,13 +100,9 @@ class Finder {
 
   /// Finds where an optimizer steps before the autograd engine runs again: ops there belong to its step.
   void find_updates() {
-    std::unordered_set<std::uint32_t> with_backward;  // optimizers that call the program's closure, as LBFGS
-    for (const StreamOp& one : stream_.ops) {
-      if (one.facts.backward) with_backward.insert(one.optimizer_step);
-    }
     before_optimizer_.resize(stream_.ops.size() + 1);
     for (std::size_t i = stream_.ops.size(); i-- > 0;) {
-      const bool updates = op(i).optimizer_step != 0 && with_backward.count(op(i).optimizer_step) == 0;
+      const bool updates = op(i).optimizer_step != 0 && !with_backward_.contains(op(i).optimizer_step);
       before_optimizer_[i] = updates || (!op(i).facts.backward && before_optimizer_[i + 1]);
     }
   }
@@ -117,7 +131,7 @@ class Finder {
     if (at == 0 || at == stream_.ops.size()) return true;
     const StreamOp& before = op(at - 1);
     const StreamOp& after = op(at);
-    return !(before.facts.backward && after.facts.backward) &&
+    return !(in_engine_[at - 1] && in_engine_[at]) &&
            (before.optimizer_step == 0 || before.optimizer_step != after.optimizer_step);
   }
 
@@ -168,7 +182,9 @@ class Finder {
     const Positions* best = nullptr;
     for (const auto& [sum, positions] : returns) {
       const std::size_t count = count_stretches(positions, counts);
-      const bool recurs = has_steps ? 5 * count >= 4 * most : 2 * (positions.back() - positions.front()) >= end - begin;
+      // Where the engine's runs end steps, a dry run may end within a forward pass: sets in it return once more.
+      const bool recurs = has_steps ? 5 * count >= 4 * most || (steps_in_engine_ && count + 1 == most)
+                                    : 2 * (positions.back() - positions.front()) >= end - begin;
       if (count < 2 || !recurs) continue;
       const auto rank = [&](const Positions& one) { return std::pair(kept_[one.front()].bytes, one.front()); };
       if (best == nullptr || rank(positions) < rank(*best)) best = &positions;
@@ -291,6 +307,9 @@ class Finder {
   std::vector<LiveSet> all_;                          // by position
   std::vector<LiveSet> kept_;                         // the same without gradients
   std::vector<std::size_t> work_, backward_, steps_;  // by position: counts of what precedes it
+  std::unordered_set<std::uint32_t> with_backward_;   // optimizers' steps that run the engine, or are run by it
+  bool steps_in_engine_ = false;                      // optimizers step in hooks of the engine
+  std::vector<bool> in_engine_;                       // by op
   std::vector<bool> before_optimizer_;                // by position
 };
 

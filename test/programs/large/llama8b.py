@@ -3,6 +3,7 @@
 import argparse
 
 import torch
+import torch.nn.functional as F
 from torch.utils.data import Dataset
 from transformers import LlamaConfig, LlamaForCausalLM, Trainer, TrainingArguments
 
@@ -42,12 +43,40 @@ def make_model(args):
     return model.train()
 
 
+def loss_of(model, tokens, chunks):
+    """Of the next tokens; with chunks, logits are made for a part of each sequence at a time, as torchtune does it."""
+    if chunks == 1:
+        return model(input_ids=tokens, labels=tokens, use_cache=False).loss
+    hidden = model.model(input_ids=tokens, use_cache=False).last_hidden_state[:, :-1]
+    parts = zip(hidden.chunk(chunks, dim=1), tokens[:, 1:].chunk(chunks, dim=1))
+    sums = [F.cross_entropy(model.lm_head(h).float().flatten(0, 1), t.flatten(), reduction="sum") for h, t in parts]
+    return torch.stack(sums).sum() / tokens[:, 1:].numel()
+
+
+def step_in_backward(model):
+    """Each parameter is updated as soon as it has its gradient, which is freed then: torch's tutorial on it."""
+    optimizers = {p: torch.optim.AdamW([p], lr=1e-4, betas=(0.9, 0.95), foreach=False) for p in model.parameters()}
+
+    def step(parameter):
+        optimizers[parameter].step()
+        optimizers[parameter].zero_grad()
+
+    for parameter in model.parameters():
+        parameter.register_post_accumulate_grad_hook(step)
+
+
 def train_by_hand(model, text, args):
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, betas=(0.9, 0.95))
+    if args.in_backward:
+        step_in_backward(model)
+    else:
+        optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, betas=(0.9, 0.95))
     for step in range(args.steps):
         tokens = torch.stack([text[step * args.batch + i]["input_ids"] for i in range(args.batch)]).to(args.device)
-        loss = model(input_ids=tokens, labels=tokens, use_cache=False).loss
+        loss = loss_of(model, tokens, args.chunks)
         loss.backward()
+        if args.in_backward:
+            print(f"step {step} loss {loss.item():.4f}", flush=True)
+            continue
         norm = torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         optimizer.zero_grad()
@@ -79,6 +108,8 @@ def main():
     parser.add_argument("--layers", type=int, default=32)
     parser.add_argument("--heads", type=int, default=32)
     parser.add_argument("--vocabulary", type=int, default=128256)
+    parser.add_argument("--chunks", type=int, default=1, help="of each sequence, for the loss")
+    parser.add_argument("--in-backward", action="store_true", help="the optimizer's step within the backward pass")
     parser.add_argument("--checkpointing", action="store_true")
     parser.add_argument("--trainer", action="store_true")
     args = parser.parse_args()
