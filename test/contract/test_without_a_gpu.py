@@ -142,6 +142,40 @@ def test_dry_run_ends_when_a_step_has_repeated(tmp_path):
     assert re.search(r"tensorpager: dry: \d+ ops skipped", done.stderr)
 
 
+# torch's tutorial on optimizers in the backward pass.
+IN_BACKWARD = """
+import torch
+from torch import nn
+
+model = nn.Sequential(*[nn.Linear(512, 512) for _ in range(8)])
+optimizers = {p: torch.optim.AdamW([p], foreach=False) for p in model.parameters()}
+
+def step(parameter):
+    optimizers[parameter].step()
+    optimizers[parameter].zero_grad()
+
+for parameter in model.parameters():
+    parameter.register_post_accumulate_grad_hook(step)
+for _ in range(1000):
+    loss = model(torch.randn(256, 512)).square().mean()
+    loss.backward()
+    print(loss.item())
+"""
+
+
+@only_stable
+def test_step_of_optimizers_in_the_backward_pass_begins_before_its_forward_pass(tmp_path):
+    script = tmp_path / "program.py"
+    script.write_text(IN_BACKWARD)
+    done = trace(tmp_path / "a.trace", "--dry", "--", sys.executable, script)
+    assert 3 <= len(done.stdout.splitlines()) < 30
+    ops = [line.split() for line in (tmp_path / "a.trace").read_text().splitlines() if line.startswith("op ")]
+    backward = ["backward" in op or "optimizer" in op for op in ops]
+    begins = backward.index(True)
+    assert [op[1] for op in ops[:begins]].count("aten::addmm") == 8
+    assert all(backward[begins:-1])  # but for the value of the loss
+
+
 @only_stable
 def test_program_that_catches_the_end_of_a_dry_run_is_ended_all_the_same(tmp_path):
     script = tmp_path / "stubborn.py"

@@ -17,6 +17,7 @@ CASES = (
     "gpt2 --batch 2 --length 16 --size tiny --vocabulary 100 --autocast --checkpointing --trainer",
     "llama8b --batch 2 --length 16 --width 64 --layers 2 --heads 4 --vocabulary 100",
     "llama8b --batch 2 --length 16 --width 64 --layers 2 --heads 4 --vocabulary 100 --checkpointing --trainer",
+    "llama8b --batch 2 --length 16 --width 64 --layers 2 --heads 4 --vocabulary 100 --chunks 2 --in-backward",
     "lstm --batch 4 --longest 6 --width 32 --words 50",
     "lstm --batch 4 --longest 6 --width 32 --words 50 --vary",
     "dcgan --batch 4 --size 32 --width 4 --latent 8",
