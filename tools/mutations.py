@@ -418,6 +418,20 @@ MUTATIONS = [
         "planning",
     ),
     Mutation(
+        "hooks-are-not-of-the-engine",
+        "trace/boundaries.cpp",
+        "op(i).facts.backward || in_hooks.contains(step);",
+        "op(i).facts.backward;",
+        "trace",
+    ),
+    Mutation(
+        "steps-in-hooks-must-return-as-often",
+        "trace/boundaries.cpp",
+        "(steps_in_engine_ && count + 1 == most)",
+        "(steps_in_engine_ && count == most)",
+        "trace",
+    ),
+    Mutation(
         "parameters-are-evicted-first",
         "planning/longest_idle.cpp",
         "return std::pair(gap.entry, -gap.idle);",

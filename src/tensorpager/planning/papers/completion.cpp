@@ -9,7 +9,7 @@
 namespace tensorpager::planning {
 namespace {
 
-constexpr int kScheduleRounds = 3;  // of page-ins by the times that follow from them
+constexpr int kRoundsOfTimes = 3;  // of page-ins by the times that follow from them
 
 /// Steps by which more leaves the device where packing needs more than the bytes, or makes a plan slower than the bytes
 /// promise by more than this part.
@@ -99,7 +99,7 @@ void Completion::schedule() {
   std::vector<Interval> best;
   Nanoseconds best_step = Nanoseconds::max();
   std::vector<Nanoseconds> starts = groundwork_.starts;
-  for (int round = 0; round < kScheduleRounds; ++round) {
+  for (int round = 0; round < kRoundsOfTimes; ++round) {
     if (page_ins_ == PageIns::kOneAhead)
       schedule_page_ins_one_ahead(intervals_, space, ops());
     else

@@ -19,7 +19,7 @@
 namespace tensorpager::planning {
 namespace {
 
-double seconds(Nanoseconds time) { return std::chrono::duration<double>(time).count(); }
+double in_seconds(Nanoseconds time) { return std::chrono::duration<double>(time).count(); }
 
 /// Sets of dropped storages that depend on each other, with what they cost.
 class Neighbours {
@@ -33,7 +33,7 @@ class Neighbours {
     std::iota(parent_.begin(), parent_.end(), 0U);
     for (std::size_t op = 0; op < trace.ops.size(); ++op) {
       for (const StorageId born : trace.ops[op].births) {
-        own_[trace::index(born)] = seconds(op_times[op]);
+        own_[trace::index(born)] = in_seconds(op_times[op]);
         for (const StorageId read : trace.ops[op].reads) {
           if (read == born) continue;
           near_[trace::index(born)].push_back(trace::index(read));
@@ -128,7 +128,7 @@ class DtrPlanner final : public Planner {
       idle.insert(idle.end(), begin[op].begin(), begin[op].end());
       while (groundwork.liveness.live(op).count() > target + gone && !idle.empty()) {
         const auto worth = [&](std::uint32_t i) {
-          const double stale = seconds(groundwork.starts[op] - groundwork.starts[gaps[i].from]) + 1e-9;
+          const double stale = in_seconds(groundwork.starts[op] - groundwork.starts[gaps[i].from]) + 1e-9;
           return neighbours.cost(gaps[i].storage) / (static_cast<double>(gaps[i].bytes) * stale);
         };
         const auto victim = std::ranges::min_element(idle, {}, worth);
