@@ -19,8 +19,9 @@ from pathlib import Path
 
 import mutations
 import mutations_of_devices
+import mutations_of_plans
 
-MUTATIONS = mutations.MUTATIONS + mutations_of_devices.MUTATIONS
+MUTATIONS = mutations.MUTATIONS + mutations_of_devices.MUTATIONS + mutations_of_plans.MUTATIONS
 SECONDS = 300  # for a suite: a mutation may wait for ever
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -81,9 +81,10 @@ class StepProgram {
     }
     if (hints) recorder.hint(base::Hint::kOptimizerEnds);
   }
-  /// An optimizer for each weight steps as soon as its gradient is there, which is freed then. What the last of them
-  /// made stays until the next step.
-  void step_in_backward() {
+  /// Of what the last optimizer made, until the next step.
+  enum class Rate : std::uint8_t { kFreed, kStays };
+  /// An optimizer for each weight steps as soon as its gradient is there, which is freed then.
+  void step_in_backward(Rate last = Rate::kFreed) {
     if (rate_ != 0) free(std::exchange(rate_, 0));
     for (std::size_t i = weights_.size(); i-- > 0;) {
       gradients_[i] = make("mm", {{weights_[i], false}, {activations_[i], false}}, kLayer, true);
@@ -92,10 +93,10 @@ class StepProgram {
       if (moments_[i] == 0) moments_[i] = make("zeros_like", {{weights_[i], false}}, kLayer, true);
       const auto rate = make("outside", {}, kLayer);  // no op of the engine
       run("addcdiv_", {{weights_[i], true}, {moments_[i], true}, {gradients_[i], false}, {rate, false}}, true);
-      if (i > 0)
-        free(rate);
-      else
+      if (i == 0 && last == Rate::kStays)
         rate_ = rate;
+      else
+        free(rate);
       recorder.hint(base::Hint::kOptimizerEnds);
       free(std::exchange(gradients_[i], 0));
     }

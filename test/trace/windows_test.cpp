@@ -46,7 +46,7 @@ TEST(Windows, AccumulationHasAWindowForEachMicroStep) {
 
 TEST(Windows, OptimizersThatStepInTheBackwardPassAreWithinTheWindow) {
   StepProgram program;
-  for (int i = 0; i < 6; ++i) program.load(), program.forward(), program.step_in_backward();
+  for (int i = 0; i < 6; ++i) program.load(), program.forward(), program.step_in_backward(StepProgram::Rate::kStays);
   const Stream stream = program.recorder.stream();
   const std::vector<Span> windows = find_windows(stream);
   ASSERT_GE(windows.size(), 4u);
