@@ -97,9 +97,9 @@ class CapuchinPlanner final : public Planner {
                           Drop drop) {
     std::vector<FeatureMap> maps = feature_maps(groundwork.problem.trace, groundwork.liveness);
     std::ranges::stable_sort(maps, std::greater(), [&](const FeatureMap& map) { return free_time(groundwork, map); });
-    std::vector<std::int64_t> live;
-    for (std::uint32_t op = 0; op < groundwork.liveness.ops(); ++op)
-      live.push_back(static_cast<std::int64_t>(groundwork.liveness.live(op).count()));
+    std::vector<std::int64_t> live(groundwork.liveness.ops());
+    for (std::uint32_t op = 0; op < live.size(); ++op)
+      live[op] = static_cast<std::int64_t>(groundwork.liveness.live(op).count());
     SegmentTree left(live);
     const auto is_enough = [&] { return left.largest() <= static_cast<std::int64_t>(target); };
     const auto take = [&](const FeatureMap& map) {

@@ -121,6 +121,7 @@ void Completion::schedule() {
 void Completion::wait_in_step(std::vector<Row>& rows) const {
   if (page_outs_ != PageOuts::kInStep) return;
   std::vector<std::uint32_t> leaving;  // ops that storages leave after
+  leaving.reserve(absences_.size());
   for (const Absence& absence : absences_) leaving.push_back(absence.after);
   std::ranges::sort(leaving);
   leaving.erase(std::ranges::unique(leaving).begin(), leaving.end());
