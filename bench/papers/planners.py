@@ -9,6 +9,7 @@ adds programs whose plans take minutes.
 
 import argparse
 import concurrent.futures
+import functools
 import json
 import os
 import subprocess
@@ -95,7 +96,7 @@ def trace_of(program: Program, machine: str, folder: Path) -> Path:
     return trace
 
 
-def overhead(row: Row, trace: Path, planner: str, timeout: float) -> dict:
+def overhead(row: Row, trace: Path, timeout: float, planner: str) -> dict:
     words = [COMMAND, "simulate", trace, "--budget", row.budget, "--machine", row.machine]
     words += ["--planner", planner, "--link-share", "100", "--reserve", "0", "--json"]
     try:
@@ -129,7 +130,8 @@ def main() -> None:
             if not any(text in row.name for text in options.only) or (row.full and not options.full):
                 continue
             trace = trace_of(row.program, row.traced_on or row.machine, Path(folder))
-            found = list(pool.map(lambda planner: overhead(row, trace, planner, options.timeout), options.planners))
+            plan = functools.partial(overhead, row, trace, options.timeout)
+            found = list(pool.map(plan, options.planners))
             budget = row.budget if not row.budget.isdigit() else f"{int(row.budget) / GB:g} GB"
             cells = [row.name, f"`{row.machine}`, {budget}", row.published, *map(cell, found)]
             print("| " + " | ".join(cells) + " |", flush=True)
