@@ -83,6 +83,15 @@ ROWS = [
         True,
         "h200-141g",
     ),
+    Row("ResNet-2000, batch 32", large("resnet50", "--depth 2000 --batch 32"), "m40-12g", "12GiB", "none", True),
+    Row(
+        "Llama of 8 billion, 4 x 4096",
+        large("llama8b", "--batch 4 --length 4096 --chunks 16 --in-backward"),
+        "h200-141g",
+        "24GiB",
+        "none",
+        True,
+    ),
 ]
 
 

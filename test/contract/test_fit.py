@@ -74,6 +74,7 @@ def test_ranks_average_gradients_behind_the_backward_pass(tmp_path):
     [
         (("--learning-rate", "0.1"), "--learning-rate '0.1': write the rate that is good for a size, as 0.1@256"),
         (("--learning-rate", "0@256"), "--learning-rate '0@256'"),
+        (("--learning-rate", "0.1@-8"), "--learning-rate '0.1@-8'"),
         (("--ranks", "8", "--interconnect", "fast"), "fast"),
         (("-o", "fit.png"), "'fit.png' ends neither with .svg nor with .html"),
     ],

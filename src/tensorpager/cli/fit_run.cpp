@@ -40,13 +40,13 @@ struct ReferenceRate {
 /// Returns nullopt if there is no text. Throws InvalidArgument for a wrong one.
 std::optional<ReferenceRate> parse_reference(const std::string& text) {
   if (text.empty()) return std::nullopt;
-  ReferenceRate reference{};
-  std::istringstream words(text);
+  double rate = 0;
   char at = 0;
-  if (!(words >> reference.rate >> at >> reference.samples) || !words.eof() || at != '@' || !(reference.rate > 0) ||
-      reference.samples == 0)
+  std::int64_t samples = 0;
+  std::istringstream words(text);
+  if (!(words >> rate >> at >> samples) || !words.eof() || at != '@' || !(rate > 0) || samples <= 0)
     throw base::InvalidArgument("--learning-rate '" + text + "': write the rate that is good for a size, as 0.1@256");
-  return reference;
+  return ReferenceRate{.rate = rate, .samples = static_cast<std::uint64_t>(samples)};
 }
 
 fit::Ranks parse_ranks(const FitOptions& options, const machine::Machine& machine) {

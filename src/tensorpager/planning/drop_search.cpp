@@ -267,8 +267,8 @@ void DropSearch::anneal(Choice at, std::size_t judgements) {
   }
 }
 
-/// Changes one gap, or a few that follow each other in the window or by their ratio; or how long a few are rebuilt for;
-/// or keeps a few that are dropped, and drops others for them until the highest peak is what it was.
+/// Changes one gap, or a few that follow each other in the window or by their ratio; or whether a few are rebuilt
+/// again; or keeps a few that are dropped, and drops others for them until the highest peak is what it was.
 std::vector<Drop> DropSearch::changed(const Choice& choice) {
   std::vector<Drop> next = choice.dropped;
   const std::size_t kind = below(10);

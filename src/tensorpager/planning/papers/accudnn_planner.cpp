@@ -24,7 +24,7 @@ class Swapped {
   Decisions decisions() const {
     Decisions decisions;
     for (std::size_t i = 0; i < maps_.size(); ++i) {
-      if (is_swapped_[i]) decisions.absences.push_back({.storage = maps_[i].storage, .after = maps_[i].last_forward});
+      if (is_swapped_[i]) decisions.page_out(maps_[i]);
     }
     return decisions;
   }

@@ -108,7 +108,7 @@ class CapuchinPlanner final : public Planner {
     Decisions decisions;
     Lanes lanes(groundwork);
     const auto swap = [&](const FeatureMap& map) {
-      decisions.absences.push_back({.storage = map.storage, .after = map.last_forward});
+      decisions.page_out(map);
       lanes.add(map);
       take(map);
     };

@@ -13,6 +13,7 @@
 
 #include "tensorpager/plan/rewriting.h"
 #include "tensorpager/planning/attempt.h"
+#include "tensorpager/planning/papers/feature_maps.h"
 #include "tensorpager/planning/planner.h"
 
 namespace tensorpager::planning {
@@ -40,6 +41,9 @@ struct Decisions {
   std::vector<Replay> replays = {};
   PageIns page_ins = PageIns::kAsLateAsTheyOverlap;
   PageOuts page_outs = PageOuts::kOverlap;
+
+  /// Pages a feature map out between the forward and the backward pass.
+  void page_out(const FeatureMap& map) { absences.push_back({.storage = map.storage, .after = map.last_forward}); }
 };
 
 /// A window with decisions made, of which all else follows.

@@ -16,8 +16,7 @@ class LayrubPlanner final : public Planner {
   base::Result<Plan, Infeasible> plan(const Problem& problem) const override {
     require_no_boundary(problem, "layrub");
     Decisions decisions{.page_ins = PageIns::kOneAhead};
-    for (const FeatureMap& map : feature_maps(problem.trace, Liveness(problem.trace)))
-      decisions.absences.push_back({.storage = map.storage, .after = map.last_forward});
+    for (const FeatureMap& map : feature_maps(problem.trace, Liveness(problem.trace))) decisions.page_out(map);
     return Completion(problem, decisions).plan("layrub");
   }
 };

@@ -18,8 +18,7 @@ class MengPlanner final : public Planner {
     const std::vector<FeatureMap> maps = feature_maps(problem.trace, Liveness(problem.trace));
     return plan_with_first(problem, "meng", maps.size(), [&](std::size_t swapped) {
       Decisions decisions;
-      for (std::size_t i = 0; i < swapped; ++i)
-        decisions.absences.push_back({.storage = maps[i].storage, .after = maps[i].last_forward});
+      for (std::size_t i = 0; i < swapped; ++i) decisions.page_out(maps[i]);
       return decisions;
     });
   }

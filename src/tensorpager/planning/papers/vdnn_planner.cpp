@@ -34,8 +34,7 @@ class VdnnPlanner final : public Planner {
   Decisions decisions(const std::vector<FeatureMap>& maps, Policy policy) const {
     Decisions decisions{.page_ins = PageIns::kOneAhead, .page_outs = page_outs_};
     for (const FeatureMap& map : maps) {
-      if (policy == Policy::kAll || (policy == Policy::kConvolutions && map.into_convolution))
-        decisions.absences.push_back({.storage = map.storage, .after = map.last_forward});
+      if (policy == Policy::kAll || (policy == Policy::kConvolutions && map.into_convolution)) decisions.page_out(map);
     }
     return decisions;
   }
