@@ -54,24 +54,26 @@ class Recomputation::Builder {
 
   bool is_entry(StorageId id) const { return of_.trace_.storages[index(id)].entry; }
 
-  /// Returns the gap in which the storage is dropped before the op.
-  std::optional<std::uint32_t> gap_at(StorageId id, std::uint32_t op) const {
+  /// Returns the gap in which the storage is dropped before the op, or `kNowhere`.
+  std::uint32_t gap_at(StorageId id, std::uint32_t op) const {
     for (const std::uint32_t i : of_.gaps_of(id)) {
       const Droppable& gap = of_.droppable_[i];
       if (gap.from < op && op <= gap.to && missing_[i] != Drop::kKept) return i;
     }
-    return std::nullopt;
+    return kNowhere;
   }
 
   void build(StorageId id, std::uint32_t version, std::uint32_t before) {
     if (is_entry(id) || is_too_much()) return;
     const bool is_alive = before <= of_.versions_.until(id, version) && version > 0;
-    const std::optional<std::uint32_t> gap = is_alive ? gap_at(id, before) : std::nullopt;
-    if (is_alive && !gap) return;
+    const std::uint32_t gap = is_alive ? gap_at(id, before) : kNowhere;
+    if (is_alive && gap == kNowhere) return;
     const std::uint32_t built_at = built_at_[of_.node(id, version)];
     if (built_at == before) return;
     if (arguments_ == Arguments::kKeptForMore && built_at != kNowhere && is_dead(id, before)) return;
-    if (gap && (missing_[*gap] == Drop::kOnce || of_.droppable_[*gap].to == before)) missing_[*gap] = Drop::kKept;
+    if (gap != kNowhere && (missing_[gap] == Drop::kOnce || of_.droppable_[gap].to == before)) {
+      missing_[gap] = Drop::kKept;
+    }
     ++depth_;
     is_too_deep_ |= depth_ > kDeepest;
     const std::span<const std::uint32_t> makers = of_.versions_.makers(id, version);
