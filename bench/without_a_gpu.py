@@ -1,9 +1,11 @@
 """What the emulated card and dry runs are worth, as tables. None of it was compared with a card.
 
-.venv/bin/python bench/without_a_gpu.py [--tables dry memory bits large] [--only gpt resnet] [--seeds 8] [--json out/without_a_gpu.json]
+.venv/bin/python bench/without_a_gpu.py [--tables dry memory plain bits large] [--only gpt resnet] [--seeds 8] [--json out/without_a_gpu.json]
 
 dry     test programs on the CPU, traced for real and dry: ops, storages, need
 memory  test programs with --device cuda, real numerics and dry: torch.cuda.max_memory_allocated and max_memory_reserved
+plain   the largest batch that `tensorpager fit` says plain torch can run in 1 GiB, and what its allocator reserves there, against a
+        run with real numerics
 bits    test programs with --device cuda under schedules: digests against each other and against the CPU's, races
 large   programs of test/programs/large, dry on the emulated card: need, reserved, ops, seconds, memory of the process
 """
@@ -90,6 +92,22 @@ def memory(name: str, folder: pathlib.Path) -> dict:
     return found
 
 
+def plain(name: str, folder: pathlib.Path) -> dict:
+    machine, stats = folder / "small.machine", folder / "stats.json"
+    run(COMMAND, "machine", CARD, "-o", machine)
+    # CUDA itself takes 512 MiB.
+    machine.write_text(re.sub(r"(?m)^(card .*)memory=\d+", rf"\1memory={3 << 29}", machine.read_text()))
+    words = program(name, "--device", "cuda", "--batch", "{batch}")
+    begin = time.perf_counter()
+    found = json.loads(run(COMMAND, "fit", "--json", "--machine", machine, *words).stdout)
+    seconds = time.perf_counter() - begin
+    words = program(name, "--device", "cuda", "--batch", found["plain"], "--steps", 6)
+    run(COMMAND, "run", "--emulate", CARD, *words, TENSORPAGER_STATS=str(stats))
+    reserved = json.loads(stats.read_text())["emulation"]["max_reserved_bytes"]
+    return {"batch": found["plain"], "predicted": found["plain_reserved_bytes"], "confirmed": found["plain_confirmed"],
+            "reserved": reserved, "seconds": seconds}  # fmt: skip
+
+
 def bits(name: str, folder: pathlib.Path, seeds: int) -> dict:
     plain = digest(run(sys.executable, PROGRAMS / f"{name}.py"))
     printed, races = {}, 0
@@ -142,6 +160,10 @@ def row_of(table: str, name: str, found: dict) -> str:
     if table == "memory":
         (allocated, reserved), (dry_allocated, dry_reserved) = found["real"], found["dry"]
         return f"| {name} | {allocated} | {dry_allocated - allocated:+} | {reserved} | {dry_reserved - reserved:+} |"
+    if table == "plain":
+        predicted, reserved = found["predicted"], found["reserved"]
+        return (f"| {name} | {found['batch']} | {'a dry run' if found['confirmed'] else 'the model'} | {predicted} | "
+                f"{reserved - predicted:+} ({reserved / predicted - 1:+.2%}) | {found['seconds']:.0f} |")  # fmt: skip
     if table == "bits":
         return (f"| {name} | {found['schedules']} | {', '.join(found['differing']) or 'none'} | {found['races']} | "
                 f"{'equal' if found['as_on_cpu'] else 'differs'} |")  # fmt: skip
@@ -152,6 +174,7 @@ def row_of(table: str, name: str, found: dict) -> str:
 HEADS = {
     "dry": "| program | ops real / dry | ops | storages | step | need, bytes | dry - real | without temporaries | flops, moved |",
     "memory": "| program | allocated, bytes | dry - real | reserved, bytes | dry - real |",
+    "plain": "| program | batch | by | reserved, bytes | real - predicted | seconds of `fit` |",
     "bits": "| program | schedules | differing from `now` | races | CPU's bits |",
     "large": "| program | need | allocated, GiB | reserved, GiB | ops | seconds | largest RSS so far, GiB |",
 }
@@ -164,7 +187,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=8)
     parser.add_argument("--json", type=pathlib.Path)
     args = parser.parse_args()
-    ways = {"dry": dry_against_real, "memory": memory, "bits": lambda name, folder: bits(name, folder, args.seeds),
+    ways = {"dry": dry_against_real, "memory": memory, "plain": plain, "bits": lambda name, folder: bits(name, folder, args.seeds),
             "large": lambda name, folder: large(LARGE[name], folder)}  # fmt: skip
     results = {}
     with tempfile.TemporaryDirectory() as folder:

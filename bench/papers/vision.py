@@ -1,4 +1,4 @@
-"""A convolution net of torchvision, or Inception-v4, on a card, trained by SGD with momentum, as the papers train theirs.
+"""A convolution net of torchvision, Inception-v4 or a ResNet of 8,000 layers, on a card, trained by SGD with momentum, as the papers train theirs.
 
 vision.py --model resnet50 --batch 32
 """
@@ -9,6 +9,7 @@ import torch
 import torchvision
 from inception_v4 import inception_v4
 from torch.nn import functional as F
+from torchvision.models.resnet import Bottleneck, ResNet
 
 SIDES = {"inception_v3": 299, "inception_v4": 299}
 OPTIONS = {"inception_v3": {"init_weights": False, "aux_logits": False}}
@@ -17,6 +18,8 @@ OPTIONS = {"inception_v3": {"init_weights": False, "aux_logits": False}}
 def make(model: str) -> torch.nn.Module:
     if model == "inception_v4":
         return inception_v4()
+    if model == "resnet8000":  # stages in the proportions of ResNet-2000's
+        return ResNet(Bottleneck, [3, 758, 1902, 3])
     return torchvision.models.get_model(model, weights=None, **OPTIONS.get(model, {}))
 
 
@@ -25,10 +28,11 @@ def main() -> None:
     parser.add_argument("--model", default="resnet50")
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--steps", type=int, default=10)
+    parser.add_argument("--no-foreach", action="store_true", help="update one parameter at a time, not all in one op")
     options = parser.parse_args()
     side = SIDES.get(options.model, 224)
     model = make(options.model).cuda()
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9, foreach=not options.no_foreach)
     images = torch.randn(options.batch, 3, side, side, device="cuda")
     labels = torch.randint(1000, (options.batch,), device="cuda")
     for _ in range(options.steps):

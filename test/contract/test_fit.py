@@ -101,15 +101,17 @@ def test_largest_batches_on_a_card_are_those_of_real_runs(tmp_path):
         done = run_command(
             "run", *options, *program("gpt", "--device", "cuda", "--steps", 3, "--batch", batch), seconds=200
         )
-        return done, json.loads(stats.read_text())["emulation"]["max_allocated_bytes"]
+        emulation = json.loads(stats.read_text())["emulation"]
+        return done, emulation["max_allocated_bytes"], emulation["max_reserved_bytes"]
 
     largest = found["unpaged"]["size"]
     assert run(largest)[1] <= room < run(largest + 1)[1]
     # Plain torch's allocator frees what it holds before it fails, so that a few more may fit than it reserves for.
-    assert found["plain"] <= largest
+    assert found["plain"] <= largest and found["plain_confirmed"]
+    assert run(found["plain"])[2] == found["plain_reserved_bytes"] <= room < run(found["plain"] + 1)[2]
     tight = card_of(tmp_path, room)
     assert run(found["plain"], tight)[0].returncode == 0
-    too_many, _ = run(round(found["plain"] * 1.1), tight)
+    too_many, *_ = run(round(found["plain"] * 1.1), tight)
     assert too_many.returncode != 0 and "torch.OutOfMemoryError" in too_many.stderr
 
 
@@ -130,7 +132,7 @@ def test_largest_batch_on_the_cpu_is_that_of_real_runs(name, budget, machine, tm
     found = fit(*options, *program(name, "--steps", 6, "--batch", "{batch}"))
     check_order(found)
     assert found["timed"] == ("ops " not in machine)
-    assert found["plain"] is None  # torch's allocator for the CPU reserves nothing
+    assert found["plain"] is None and found["plain_reserved_bytes"] is None  # torch's allocator for the CPU reserves nothing
 
     def need(batch):
         options = ["--budget", "unlimited", "--stats", stats]

@@ -68,6 +68,7 @@ class Fit {
   FitAnswer run() {
     FitAnswer answer;
     answer.machine = machine_.name;
+    if (machine_.card) answer.card = machine_.card->memory;
     answer.name = template_.name();
     answer.question = question();
     answer.is_timed = is_timed();
@@ -85,6 +86,7 @@ class Fit {
       scaling.add(std::move(*other));
       say("some amounts do not grow in proportion to " + template_.name() + ": again, with this trace, too");
     }
+    if (machine_.card) answer.plain = largest_plain(scaling);
     for (const fit::SizedTrace& traced : scaling.traces()) answer.traced.push_back(traced.size);
     if (answer.found.quickest) {
       if (options_.ranks > 1) answer.ranks = data_parallel(scaling.at(answer.found.quickest->size), answer.question);
@@ -97,10 +99,6 @@ class Fit {
   static constexpr int kMostMore = 3;  // traces beyond the first two
 
   void answer_by(const fit::Scaling& scaling, FitAnswer& answer) const {
-    if (machine_.card) {
-      answer.card = machine_.card->memory;
-      answer.plain = largest_plain(scaling);
-    }
     const auto planner = planning::make_planner(options_.planner);
     answer.found = fit::search(scaling, machine_, *planner, answer.question, [&](std::uint64_t size) {
       say("planning " + template_.name() + " " + std::to_string(size));
@@ -181,15 +179,18 @@ class Fit {
     }
   }
 
-  /// The allocator of the dry run at the largest size says by how much the model errs.
-  std::uint64_t largest_plain(const fit::Scaling& scaling) const {
-    const auto signed_of = [](base::Bytes bytes) { return static_cast<std::int64_t>(bytes.count()); };
-    const fit::SizedTrace& known = scaling.traces().back();
-    const std::int64_t error = signed_of(reserved_.at(known.size)) - signed_of(fit::reserved_by_torch(known.trace));
-    return fit::largest_size(known.size, options_.to, [&](std::uint64_t size) {
-      return signed_of(fit::reserved_by_torch(scaling.at(size)) + fit::kContext) + error <=
-             signed_of(machine_.card->memory);
-    });
+  /// Asks torch's allocator in dry runs.
+  fit::Plain largest_plain(const fit::Scaling& scaling) {
+    const base::Bytes card = machine_.card->memory;
+    const auto ask = [this](std::uint64_t size) -> std::optional<base::Bytes> {
+      try {
+        (void)traced(size, Way::kDry, lists_);
+        return reserved_.at(size);
+      } catch (const NotPossible&) {
+        return std::nullopt;
+      }
+    };
+    return fit::largest_plain(scaling, card - std::min(card, fit::kContext), options_.to, reserved_, ask);
   }
 
   /// Runs dry at the size. Returns a trace whose amounts are not as scaled, if one was found.

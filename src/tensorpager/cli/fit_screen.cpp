@@ -81,7 +81,9 @@ void print_fit_json(const FitAnswer& answer) {
                     {"budget_bytes", answer.question.budget.count()},
                     {"timed", answer.is_timed},
                     {"traced_sizes", answer.traced},
-                    {"plain", answer.plain ? Json(*answer.plain) : Json(nullptr)},
+                    {"plain", answer.plain ? Json(answer.plain->size) : Json(nullptr)},
+                    {"plain_reserved_bytes", answer.plain ? Json(answer.plain->reserved.count()) : Json(nullptr)},
+                    {"plain_confirmed", answer.plain ? Json(answer.plain->is_confirmed) : Json(nullptr)},
                     {"unpaged", to_json(answer.found.unpaged)},
                     {"within", within},
                     {"largest", to_json(answer.found.largest)},
@@ -105,9 +107,10 @@ void print_fit(const FitAnswer& answer) {
   std::printf("  %-22s%10s%12s%12s%11s%12s%14s\n", "largest", answer.name.c_str(), "a second", "step", "overhead",
               "need", "not resident");
   if (answer.plain && answer.card)
-    std::printf("  %-22s%10llu   with its allocator's reserve and %s for CUDA itself, of %s\n", "plain PyTorch",
-                static_cast<unsigned long long>(*answer.plain), base::format_bytes(fit::kContext).c_str(),
-                base::format_bytes(*answer.card).c_str());
+    std::printf("  %-22s%10llu   its allocator reserves %s%s; %s for CUDA itself; the card has %s\n", "plain PyTorch",
+                static_cast<unsigned long long>(answer.plain->size), base::format_bytes(answer.plain->reserved).c_str(),
+                answer.plain->is_confirmed ? "" : " (by a model: no dry run there)",
+                base::format_bytes(fit::kContext).c_str(), base::format_bytes(*answer.card).c_str());
   print_point("without paging", answer.found.unpaged, "none");
   for (std::size_t i = 0; i < answer.found.within.size(); ++i)
     print_point("at " + percent(answer.question.overheads[i]), answer.found.within[i], "none");

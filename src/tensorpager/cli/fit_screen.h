@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tensorpager/fit/data_parallel.h"
+#include "tensorpager/fit/plain.h"
 #include "tensorpager/fit/search.h"
 
 namespace tensorpager::cli {
@@ -30,9 +31,9 @@ struct FitAnswer {
   std::string machine;
   std::string name;  // of the argument that is varied
   fit::Question question;
-  bool is_timed = false;               // by the times of real steps, else by the machine's rates
-  std::optional<base::Bytes> card;     // memory that CUDA reports; nullopt on the CPU
-  std::optional<std::uint64_t> plain;  // the largest size for torch without Tensorpager
+  bool is_timed = false;            // by the times of real steps, else by the machine's rates
+  std::optional<base::Bytes> card;  // memory that CUDA reports; nullopt on the CPU
+  std::optional<fit::Plain> plain;  // torch without Tensorpager; nullopt on the CPU
   fit::Found found;
   std::optional<RanksAnswer> ranks;  // nullopt: one rank
   std::optional<LearningRate> learning_rate;
