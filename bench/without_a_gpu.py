@@ -97,11 +97,12 @@ def plain(name: str, folder: pathlib.Path) -> dict:
     run(COMMAND, "machine", CARD, "-o", machine)
     # CUDA itself takes 512 MiB.
     machine.write_text(re.sub(r"(?m)^(card .*)memory=\d+", rf"\1memory={3 << 29}", machine.read_text()))
-    words = program(name, "--device", "cuda", "--batch", "{batch}")
+    steps = ("--steps", 6)  # some programs have steps of different sizes
+    words = program(name, "--device", "cuda", "--batch", "{batch}", *steps)
     begin = time.perf_counter()
     found = json.loads(run(COMMAND, "fit", "--json", "--machine", machine, *words).stdout)
     seconds = time.perf_counter() - begin
-    words = program(name, "--device", "cuda", "--batch", found["plain"], "--steps", 6)
+    words = program(name, "--device", "cuda", "--batch", found["plain"], *steps)
     run(COMMAND, "run", "--emulate", CARD, *words, TENSORPAGER_STATS=str(stats))
     reserved = json.loads(stats.read_text())["emulation"]["max_reserved_bytes"]
     return {"batch": found["plain"], "predicted": found["plain_reserved_bytes"], "confirmed": found["plain_confirmed"],

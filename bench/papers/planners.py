@@ -3,8 +3,9 @@
 .venv/bin/python bench/papers/planners.py [--only TEXT ...] [--full] [--json out/planners.json]
 
 Prints a table in Markdown: the overhead of each planner's plan over the step's compute in percent, or `none` where it has
-no plan. All have the whole budget and the whole of the machines' links, whose rates are those that links deliver. --full
-adds programs whose plans take minutes.
+no plan; and of hybrid's plan what it pages out in a step, the most that is on the host at once, and the waste of its
+placement. All have the whole budget and the whole of the machines' links, whose rates are those that links deliver.
+--full adds programs whose plans take minutes.
 """
 
 import argparse
@@ -15,6 +16,9 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
+from collections import defaultdict
+from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,6 +27,7 @@ HERE = Path(__file__).parent
 LARGE = HERE.parents[1] / "test" / "programs" / "large"
 PLANNERS = "meng vdnn vdnnpp accudnn layrub sqrt dtr capuchin recompute pages hybrid".split()
 GB = 10**9
+GIB = 2**30
 
 
 class Program(NamedTuple):
@@ -40,8 +45,8 @@ class Row(NamedTuple):
     traced_on: str = ""  # if torch's cuDNN has no recurrent nets for the machine: one that it has them for
 
 
-def vision(model: str, batch: int) -> Program:
-    return Program(HERE / "vision.py", f"--model {model} --batch {batch}")
+def vision(model: str, batch: int, *more: str) -> Program:
+    return Program(HERE / "vision.py", " ".join([f"--model {model} --batch {batch}", *more]))
 
 
 def large(name: str, options: str) -> Program:
@@ -85,6 +90,14 @@ ROWS = [
     ),
     Row("ResNet-2000, batch 32", large("resnet50", "--depth 2000 --batch 32"), "m40-12g", "12GiB", "none", True),
     Row(
+        "ResNet-8000, batch 16",
+        vision("resnet8000", 16, "--no-foreach"),
+        "m40-12g",
+        "12GiB",
+        "Layup: 2,504",
+        True,
+    ),
+    Row(
         "Llama of 8 billion, 4 x 4096",
         large("llama8b", "--batch 4 --length 4096 --chunks 16 --in-backward"),
         "h200-141g",
@@ -105,22 +118,72 @@ def trace_of(program: Program, machine: str, folder: Path) -> Path:
     return trace
 
 
-def overhead(row: Row, trace: Path, timeout: float, planner: str) -> dict:
-    words = [COMMAND, "simulate", trace, "--budget", row.budget, "--machine", row.machine]
-    words += ["--planner", planner, "--link-share", "100", "--reserve", "0", "--json"]
+def on_host(plan: Path) -> int:
+    """The most bytes that have a slot on the host at once: from their page-out until they die or are paged out anew."""
+    ops, rows = 0, defaultdict(list)
+    for line in plan.read_text().splitlines()[1:]:
+        kind, *words = line.split()
+        fields = dict(word.split("=") for word in words if "=" in word)
+        if kind == "plan":
+            ops = int(fields["ops"])
+        elif kind == "row" and words[0] != "temporary":
+            rows[words[0]].append(fields)
+    change = defaultdict(int)  # by op
+    for of_storage in rows.values():
+        size, since = int(of_storage[0]["bytes"]), None
+        for begin in (None, 0):  # the second window is as all later ones
+            since = since if since is None else begin
+            for row in of_storage:
+                end = int(row["end"])
+                if row["leave"] in ("page_out", "drop") and since is None:
+                    since = end
+                elif row["leave"] == "dies" and since is not None:
+                    if begin == 0:
+                        change[since] += size
+                        change[end] -= size
+                    since = None
+        if since is not None:
+            change[since] += size
+            change[ops] -= size
+    return max(accumulate(change[op] for op in sorted(change)), default=0)
+
+
+def plan_with(row: Row, trace: Path, timeout: float, planner: str) -> dict:
+    """The figures of `simulate --json`, and the seconds that planning took; only `fits` if there is no plan."""
+    plan = trace.with_name(f"{planner}.plan")
+    plan.unlink(missing_ok=True)
+    on = [trace, "--machine", row.machine]
+    how = ["--budget", row.budget, "--planner", planner, "--link-share", "100", "--reserve", "0", "-o", plan]
+    begin = time.perf_counter()
     try:
-        done = subprocess.run(list(map(str, words)), capture_output=True, text=True, timeout=timeout)
+        done = run("plan", *on, *how, timeout=timeout)
     except subprocess.TimeoutExpired:
-        return {"late": True}
-    if not done.stdout:
-        sys.exit(done.stderr)
-    return json.loads(done.stdout)
+        return {"fits": False, "late": True}
+    seconds = time.perf_counter() - begin
+    if not plan.exists():
+        if done.returncode != 1:
+            sys.exit(done.stderr)
+        return {"fits": False, "plan_seconds": seconds, "why": done.stderr}
+    figures = json.loads(run("simulate", *on, "--plan", plan, "--json").stdout)
+    return {**figures, "plan_seconds": seconds, "host_bytes": on_host(plan)}
+
+
+def run(*words, timeout: float | None = None) -> subprocess.CompletedProcess:
+    return subprocess.run([COMMAND, *map(str, words)], capture_output=True, text=True, timeout=timeout)
 
 
 def cell(found: dict) -> str:
     if found.get("late"):
         return "too long"
     return f"{100 * found['overhead']:.1f}" if found["fits"] else "none"
+
+
+def cells_of_bytes(found: dict) -> list[str]:
+    if not found["fits"]:
+        return ["-"] * 3
+    out, host = found["page_out_bytes"], found["host_bytes"]
+    share = f" ({host / out:.0%})" if out else ""
+    return [f"{out / GIB:.1f}", f"{host / GIB:.1f}{share}", f"{100 * found['placement_waste']:.1f}"]
 
 
 def main() -> None:
@@ -132,6 +195,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     heads = ["program", "machine, budget", "published", *options.planners]
+    heads += ["out, GiB", "on the host, GiB", "waste"] if "hybrid" in options.planners else []
     print("| " + " | ".join(heads) + " |\n|" + "---|" * len(heads))
     results = []
     with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -139,12 +203,13 @@ def main() -> None:
             if not any(text in row.name for text in options.only) or (row.full and not options.full):
                 continue
             trace = trace_of(row.program, row.traced_on or row.machine, Path(folder))
-            plan = functools.partial(overhead, row, trace, options.timeout)
-            found = list(pool.map(plan, options.planners))
+            plan = functools.partial(plan_with, row, trace, options.timeout)
+            found = dict(zip(options.planners, pool.map(plan, options.planners)))
             budget = row.budget if not row.budget.isdigit() else f"{int(row.budget) / GB:g} GB"
-            cells = [row.name, f"`{row.machine}`, {budget}", row.published, *map(cell, found)]
+            cells = [row.name, f"`{row.machine}`, {budget}", row.published, *map(cell, found.values())]
+            cells += cells_of_bytes(found["hybrid"]) if "hybrid" in found else []
             print("| " + " | ".join(cells) + " |", flush=True)
-            results.append({**row._asdict(), "program": str(row.program), "plans": dict(zip(options.planners, found))})
+            results.append({**row._asdict(), "program": str(row.program), "plans": found})
     if options.json:
         options.json.parent.mkdir(parents=True, exist_ok=True)
         options.json.write_text(json.dumps(results, indent=2))

@@ -32,7 +32,7 @@ def main() -> None:
     options = parser.parse_args()
     side = SIDES.get(options.model, 224)
     model = make(options.model).cuda()
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9, foreach=not options.no_foreach)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9, foreach=False if options.no_foreach else None)
     images = torch.randn(options.batch, 3, side, side, device="cuda")
     labels = torch.randint(1000, (options.batch,), device="cuda")
     for _ in range(options.steps):

@@ -1,4 +1,4 @@
-"""The end of a dry run: the program ends once it has shown a step, as if it had called `sys.exit()`."""
+"""Ends a program that has shown what was asked for, as if it had called `sys.exit()`: in a dry run once a step has repeated."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ _tries = 0
 
 def install(core, finish) -> None:
     """`finish()` is what this process does at its end."""
-    core.on_end_of_program(lambda: _end(finish))
+    core.on_end_of_program(lambda: end_program(finish))
 
 
-def _end(finish) -> None:
-    """On the main thread, between two lines of the program. One that catches SystemExit is ended the hard way after a few."""
+def end_program(finish) -> None:
+    """On a thread of the program, between two of its lines. One that catches SystemExit is ended the hard way after a few."""
     global _tries
     _tries += 1
     if _tries < _MOST_TRIES:

@@ -9,7 +9,7 @@ import os
 import sys
 from collections.abc import Callable
 
-from tensorpager import _accelerator, _children, _dry, _extension, _session
+from tensorpager import _accelerator, _children, _dry, _extension, _gradients, _session
 from tensorpager._say import say
 
 _UNLIMITED = 1 << 60  # bytes
@@ -21,6 +21,9 @@ def activate() -> None:
     try:
         if _accelerator.is_emulated():
             _extension.load().install_emulation()
+        if os.environ.get("TENSORPAGER_GRADIENTS"):
+            steps, path = os.environ["TENSORPAGER_GRADIENTS"].split(":", 1)
+            _gradients.install(path, int(steps))
         if not os.environ.get("TENSORPAGER_BUDGET"):
             atexit.register(_finish_emulation, os.getpid())
             return

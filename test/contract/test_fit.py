@@ -132,7 +132,9 @@ def test_largest_batch_on_the_cpu_is_that_of_real_runs(name, budget, machine, tm
     found = fit(*options, *program(name, "--steps", 6, "--batch", "{batch}"))
     check_order(found)
     assert found["timed"] == ("ops " not in machine)
-    assert found["plain"] is None and found["plain_reserved_bytes"] is None  # torch's allocator for the CPU reserves nothing
+    assert (
+        found["plain"] is None and found["plain_reserved_bytes"] is None
+    )  # torch's allocator for the CPU reserves nothing
 
     def need(batch):
         options = ["--budget", "unlimited", "--stats", stats]
@@ -179,6 +181,52 @@ def test_a_length_whose_square_counts_is_found_from_three_traces(tmp_path):
     assert need(largest) - slab <= 64 * MIB < need(largest + 1)
     bounded = fit(*words, "--to", 200, "--", sys.executable, script, "{length}")
     assert bounded["unpaged"]["size"] == bounded["largest"]["size"] == 200
+
+
+# A linear model of 64 weights that never learns: targets are x times a vector of length 1, plus noise of variance 1. The gradient of a sample
+# is -y x, whose mean has length 1, and whose covariance has the trace 65 + 64.
+REGRESSION = """
+import sys, torch
+torch.manual_seed(0)
+ways, batch, steps = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+weights = [torch.nn.Parameter(torch.zeros(n)) for n in (16, 48)]
+optimizers = [torch.optim.SGD(some, lr=0.0) for some in ([[w] for w in weights] if ways == "each" else [weights])]
+truth = torch.ones(64) / 8
+for step in range(steps):
+    x = torch.randn(batch, 64)
+    y = x @ truth + torch.randn(batch)
+    loss = ((x @ torch.cat(weights) - y) ** 2).mean() / 2
+    for optimizer in optimizers:
+        optimizer.zero_grad()
+    loss.backward()
+    for optimizer in optimizers:
+        optimizer.step()
+"""
+
+
+@pytest.mark.parametrize("optimizers", ["one", "each"])
+def test_noise_scale_of_gradients_is_the_known_one(optimizers, tmp_path):
+    program, laptop = tmp_path / "regression.py", tmp_path / "laptop.machine"
+    program.write_text(REGRESSION)
+    laptop.write_text(LAPTOP)
+    options = ("--machine", laptop, "--budget", 100 * MIB, "--from", 64, "--to", 100_000, "--steps", 200)
+    found = fit(*options, "--learning-rate", "0.1@129", "--", sys.executable, program, optimizers, "{batch}", 1000)
+    noise, rate = found["gradient_noise_scale"], found["learning_rate"]
+    assert noise["steps"] == 200
+    assert noise["samples"] == pytest.approx(129, rel=0.15)
+    assert noise["low"] < noise["samples"] < noise["high"]
+    # For many samples twice what is best for as many as the noise scale.
+    assert rate["by_noise"] == pytest.approx(0.2, rel=0.1)
+
+
+def test_program_of_too_few_steps_has_no_noise_scale(tmp_path):
+    program, laptop = tmp_path / "regression.py", tmp_path / "laptop.machine"
+    program.write_text(REGRESSION)
+    laptop.write_text(LAPTOP)
+    options = ("--machine", laptop, "--budget", 100 * MIB, "--from", 64, "--to", 1000, "--steps", 8)
+    done = run_command("fit", *options, "--", sys.executable, program, "one", "{batch}", 2, seconds=200)
+    assert done.returncode != 0
+    assert "no gradient noise scale: the program ended with exit code 0 after 2 steps" in done.stderr
 
 
 @needs_cuda

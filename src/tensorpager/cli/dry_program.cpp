@@ -38,6 +38,28 @@ std::string tail_of(const files::path& log) {
   return text;
 }
 
+/// Runs it to its end in a child process, whose output goes to the log; shown, if that is empty. Returns what it was
+/// ended by, as text.
+std::string run_child(const Settings& settings, const Program& program, const files::path& log) {
+  const pid_t child = fork();
+  if (child < 0) throw base::IoError("fork", "the program", base::Bytes(0), errno);
+  if (child == 0) {
+    try {
+      if (!log.empty()) send_output_to(log);
+      start_program(settings, program);
+    } catch (const std::exception& error) {
+      std::fprintf(stderr, "tensorpager: %s\n", error.what());
+    }
+    _exit(2);
+  }
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
+  return WIFSIGNALED(status) ? "was ended by signal " + std::to_string(WTERMSIG(status))
+                             : "ended with exit code " + std::to_string(WEXITSTATUS(status));
+}
+
+std::string last_lines(const files::path& log) { return log.empty() ? "" : "; its last lines:" + tail_of(log); }
+
 }  // namespace
 
 Scratch::Scratch() {
@@ -71,25 +93,10 @@ void run_dry(const DryRun& run, const Program& program, const char* what) {
   if (!run.card.empty()) settings["TENSORPAGER_EMULATE"] = run.card;
   std::error_code ignored;
   files::remove(run.trace, ignored);  // of an earlier run
-  const pid_t child = fork();
-  if (child < 0) throw base::IoError("fork", "the program", base::Bytes(0), errno);
-  if (child == 0) {
-    try {
-      if (!run.log.empty()) send_output_to(run.log);
-      start_program(settings, program);
-    } catch (const std::exception& error) {
-      std::fprintf(stderr, "tensorpager: %s\n", error.what());
-    }
-    _exit(2);
-  }
-  int status = 0;
-  while (waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
+  const std::string how = run_child(settings, program, run.log);
   if (files::exists(run.trace) && files::file_size(run.trace) > 0) return;
-  const std::string how = WIFSIGNALED(status) ? "was ended by signal " + std::to_string(WTERMSIG(status))
-                                              : "ended with exit code " + std::to_string(WEXITSTATUS(status));
   throw NotPossible("no " + std::string(what) + ": the program " + how + " before a step of it on the " +
-                    (run.card.empty() ? "CPU" : "CUDA device") + " had repeated" +
-                    (run.log.empty() ? "" : "; its last lines:" + tail_of(run.log)));
+                    (run.card.empty() ? "CPU" : "CUDA device") + " had repeated" + last_lines(run.log));
 }
 
 TorchMemory torch_memory_of(const DryRun& run) {
@@ -98,6 +105,27 @@ TorchMemory torch_memory_of(const DryRun& run) {
   const auto emulation = nlohmann::json::parse(in).at("emulation");
   const auto bytes = [&](const char* name) { return base::Bytes(emulation.at(name).get<std::uint64_t>()); };
   return {bytes("max_allocated_bytes"), bytes("max_reserved_bytes")};
+}
+
+fit::Gradients gradients_of(const RealSteps& run, const Program& program) {
+  Settings settings{{"TENSORPAGER_GRADIENTS", std::to_string(run.steps) + ":" + run.gradients.string()},
+                    {"TENSORPAGER_QUIET", "1"}};
+  if (run.card.empty())
+    settings["TENSORPAGER_BUDGET"] = "unlimited";
+  else
+    settings["TENSORPAGER_EMULATE"] = run.card;
+  const std::string how = run_child(settings, program, run.log);
+  constexpr std::size_t kFewest = 3;
+  fit::Gradients gradients;
+  if (std::ifstream in(run.gradients); in) {
+    const auto json = nlohmann::json::parse(in);
+    gradients = {.squares = json.at("squares"), .products = json.at("products")};
+  }
+  if (gradients.squares.size() < kFewest)
+    throw NotPossible("no gradient noise scale: the program " + how + " after " +
+                      std::to_string(gradients.squares.size()) + " steps of torch's optimizers in Python, and " +
+                      std::to_string(kFewest) + " are needed" + last_lines(run.log));
+  return gradients;
 }
 
 }  // namespace tensorpager::cli

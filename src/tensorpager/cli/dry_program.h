@@ -5,6 +5,7 @@
 #include <string>
 
 #include "tensorpager/cli/command.h"
+#include "tensorpager/fit/noise_scale.h"
 
 namespace tensorpager::cli {
 
@@ -38,5 +39,15 @@ struct TorchMemory {
   base::Bytes most_allocated, most_reserved;
 };
 TorchMemory torch_memory_of(const DryRun& run);
+
+struct RealSteps {
+  std::string card;                 // to emulate; empty: the program runs on the CPU
+  unsigned steps;                   // after which the program is ended
+  std::filesystem::path gradients;  // file that gets what is known of them
+  std::filesystem::path log;        // file that gets what the program prints; empty: it is shown
+};
+
+/// Runs the program with all its numbers. Throws NotPossible with its last lines if it did fewer than 3 steps.
+fit::Gradients gradients_of(const RealSteps& run, const Program& program);
 
 }  // namespace tensorpager::cli

@@ -63,6 +63,9 @@ void add_fit_command(CLI::App& app, const Program& program) {
                    "Bytes a second from each rank to the next: 25GB/s. Default: the rate of the machine's link");
   verb->add_option("--learning-rate", options->learning_rate,
                    "A rate that is good for some size, as 0.1@256: says what follows for the quickest size");
+  verb->add_option("--steps", options->steps,
+                   "Run so many real steps at the size of --from, too, and estimate the gradient noise scale")
+      ->check(CLI::Range(3, 1000000));
   verb->add_option("-o,--output", options->output,
                    "Draw samples a second over the size: FILE.svg, or FILE.html with all")
       ->check(CLI::Validator(is_picture, "FILE.svg|FILE.html"));

@@ -31,9 +31,12 @@ struct ReferenceRate {
   double rate;
   std::uint64_t samples;
 
-  LearningRate at(std::uint64_t others) const {
-    const double times = static_cast<double>(others) / static_cast<double>(samples);
-    return {.samples = others, .linear = rate * times, .square_root = rate * std::sqrt(times)};
+  LearningRate at(std::uint64_t others, const std::optional<fit::NoiseScale>& noise) const {
+    const auto from = static_cast<double>(samples), to = static_cast<double>(others);
+    return {.samples = others,
+            .linear = rate * to / from,
+            .square_root = rate * std::sqrt(to / from),
+            .by_noise = noise ? std::optional(fit::rate_by_noise(rate, from, to, *noise)) : std::nullopt};
   }
 };
 
@@ -87,10 +90,11 @@ class Fit {
       say("some amounts do not grow in proportion to " + template_.name() + ": again, with this trace, too");
     }
     if (machine_.card) answer.plain = largest_plain(scaling);
+    if (options_.steps > 0) answer.noise = noise_scale();
     for (const fit::SizedTrace& traced : scaling.traces()) answer.traced.push_back(traced.size);
     if (answer.found.quickest) {
       if (options_.ranks > 1) answer.ranks = data_parallel(scaling.at(answer.found.quickest->size), answer.question);
-      if (reference_) answer.learning_rate = reference_->at(answer.found.quickest->size * options_.ranks);
+      if (reference_) answer.learning_rate = reference_->at(answer.found.quickest->size * options_.ranks, answer.noise);
     }
     return answer;
   }
@@ -124,6 +128,15 @@ class Fit {
     if (std::ranges::find(all, question.within) == all.end())
       all.insert(std::ranges::upper_bound(all, question.within), question.within);
     return question;
+  }
+
+  fit::NoiseScale noise_scale() const {
+    say(std::to_string(options_.steps) + " real steps at " + template_.name() + " " + std::to_string(options_.from));
+    const RealSteps run{.card = machine_.card ? options_.machine : std::string(),
+                        .steps = options_.steps,
+                        .gradients = scratch_ / "gradients.json",
+                        .log = options_.verbose ? std::filesystem::path() : scratch_ / "gradients.log"};
+    return fit::noise_scale(gradients_of(run, template_.at(options_.from)), options_.from);
   }
 
   RanksAnswer data_parallel(const trace::Trace& trace, const fit::Question& question) const {

@@ -15,6 +15,7 @@ struct FitOptions {
   std::string machine, budget, planner = "pages";
   double overhead = 10, link_share = 100 * planning::Options().link_share;  // percent
   std::uint64_t from = 16, to = fit::Question().most_size;
+  unsigned steps = 0;  // real ones, for the gradient noise scale; 0: none
   std::uint32_t ranks = 1;
   std::string interconnect;   // empty: the rate of the machine's link
   std::string learning_rate;  // LR@SIZE; empty: none is asked for

@@ -1,6 +1,7 @@
 #include "tensorpager/cli/fit_screen.h"
 
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
@@ -62,6 +63,48 @@ void print_ranks(const RanksAnswer& ranks, const Point& point) {
               milliseconds(found.exposed));
 }
 
+/// JSON has no infinity.
+Json finite(double value) { return std::isinf(value) ? Json(nullptr) : Json(value); }
+
+Json to_json(const std::optional<fit::NoiseScale>& noise) {
+  if (!noise) return nullptr;
+  return {{"samples", finite(noise->samples)},
+          {"low", finite(noise->low)},
+          {"high", finite(noise->high)},
+          {"steps", noise->steps}};
+}
+
+Json to_json(const std::optional<LearningRate>& rate) {
+  if (!rate) return nullptr;
+  return {{"samples", rate->samples},
+          {"linear", rate->linear},
+          {"square_root", rate->square_root},
+          {"by_noise", rate->by_noise ? Json(*rate->by_noise) : Json(nullptr)}};
+}
+
+void print_noise(const fit::NoiseScale& noise) {
+  const auto text = [](double samples) {
+    char digits[32];
+    std::snprintf(digits, sizeof digits, "%.3g", samples);
+    return std::string(digits);
+  };
+  if (std::isinf(noise.samples))
+    std::printf("gradient noise scale: above %s samples, as the noise hides the gradient in %llu steps; give more\n",
+                text(noise.low).c_str(), static_cast<unsigned long long>(noise.steps));
+  else
+    std::printf("gradient noise scale: %s samples (%s to %s), from %llu steps; it grows while the program trains\n",
+                text(noise.samples).c_str(), text(noise.low).c_str(),
+                std::isinf(noise.high) ? "any" : text(noise.high).c_str(),
+                static_cast<unsigned long long>(noise.steps));
+}
+
+void print_learning_rate(const LearningRate& rate) {
+  std::printf("learning rate for %llu samples a step: %.4g by the linear rule, with a warm-up; %.4g by the square root",
+              static_cast<unsigned long long>(rate.samples), rate.linear, rate.square_root);
+  if (rate.by_noise) std::printf("; %.4g by the noise scale", *rate.by_noise);
+  std::printf("\n");
+}
+
 std::string percent(double share) {
   char text[32];
   std::snprintf(text, sizeof text, "%g %%", share * 100);
@@ -90,10 +133,8 @@ void print_fit_json(const FitAnswer& answer) {
                     {"quickest_within", answer.question.within},
                     {"quickest", to_json(answer.found.quickest)},
                     {"data_parallel", answer.ranks ? to_json(*answer.ranks, *answer.found.quickest) : Json(nullptr)},
-                    {"learning_rate", answer.learning_rate ? Json{{"samples", answer.learning_rate->samples},
-                                                                  {"linear", answer.learning_rate->linear},
-                                                                  {"square_root", answer.learning_rate->square_root}}
-                                                           : Json(nullptr)},
+                    {"gradient_noise_scale", to_json(answer.noise)},
+                    {"learning_rate", to_json(answer.learning_rate)},
                     {"as_scaled", answer.is_as_scaled},
                     {"checked", answer.checked},
                     {"tried", tried}};
@@ -117,11 +158,8 @@ void print_fit(const FitAnswer& answer) {
   print_point("at any cost", answer.found.largest, "none: the budget is below the floor");
   print_point("most within " + percent(answer.question.within), answer.found.quickest, "none");
   if (answer.ranks) print_ranks(*answer.ranks, *answer.found.quickest);
-  if (answer.learning_rate)
-    std::printf(
-        "learning rate for %llu samples a step: %.4g by the linear rule, with a warm-up; %.4g by the square root\n",
-        static_cast<unsigned long long>(answer.learning_rate->samples), answer.learning_rate->linear,
-        answer.learning_rate->square_root);
+  if (answer.noise) print_noise(*answer.noise);
+  if (answer.learning_rate) print_learning_rate(*answer.learning_rate);
   if (!answer.checked.empty()) std::printf("%s\n", answer.checked.c_str());
 }
 

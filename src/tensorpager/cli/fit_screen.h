@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tensorpager/fit/data_parallel.h"
+#include "tensorpager/fit/noise_scale.h"
 #include "tensorpager/fit/plain.h"
 #include "tensorpager/fit/search.h"
 
@@ -20,10 +21,11 @@ struct RanksAnswer {
 };
 
 /// By the rules of Goyal et al. 2017 (linear, with a warm-up of some epochs) and Krizhevsky 2014 (square root; for Adam
-/// Malladi et al. 2022).
+/// Malladi et al. 2022), and by the gradient noise scale (McCandlish et al. 2018).
 struct LearningRate {
   std::uint64_t samples;  // of a step, on all ranks
   double linear, square_root;
+  std::optional<double> by_noise;  // nullopt: the gradient noise scale was not asked for
 };
 
 /// What `tensorpager fit` found.
@@ -36,6 +38,7 @@ struct FitAnswer {
   std::optional<fit::Plain> plain;  // torch without Tensorpager; nullopt on the CPU
   fit::Found found;
   std::optional<RanksAnswer> ranks;  // nullopt: one rank
+  std::optional<fit::NoiseScale> noise;
   std::optional<LearningRate> learning_rate;
   std::vector<std::uint64_t> traced;  // sizes
   std::string checked;                // what the last dry run says of the scaled trace; empty if nothing fits
