@@ -72,6 +72,26 @@ TEST(Scaling, UsesTheNearestOfMoreThanThreeSizes) {
   EXPECT_EQ(other_amounts(scaling.at(1000), padded(1000)).count, 0u);
 }
 
+TEST(Scaling, TakesTimesOnTheLineThroughNeighboursAndPlausibleOnesBeyond) {
+  const auto timed = [](std::uint64_t samples, int microseconds) {
+    Trace trace = step(samples);
+    trace.ops[0].time = std::chrono::microseconds(microseconds);
+    return SizedTrace{.size = samples, .trace = trace};
+  };
+  const auto microseconds_at = [](const Scaling& scaling, std::uint64_t size) {
+    return scaling.at(size).ops[0].time / std::chrono::microseconds(1);
+  };
+  Scaling steep(timed(16, 100), timed(32, 400));
+  EXPECT_EQ(microseconds_at(steep, 8), 50) << "in proportion, not below nothing";
+  EXPECT_EQ(microseconds_at(steep, 64), 1000);
+  steep.add(timed(128, 500));
+  EXPECT_EQ(microseconds_at(steep, 24), 250);
+  EXPECT_EQ(microseconds_at(steep, 80), 450);
+  const Scaling falling(timed(16, 400), timed(32, 100));
+  EXPECT_EQ(microseconds_at(falling, 8), 400);
+  EXPECT_EQ(microseconds_at(falling, 64), 100);
+}
+
 TEST(Scaling, HasNoAmountsBelowNothing) {
   Trace small = step(16), large = step(32);
   small.storages[1].bytes = 100_B;

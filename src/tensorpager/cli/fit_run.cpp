@@ -84,11 +84,14 @@ class Fit {
     for (int more = 0;; ++more) {
       answer_by(scaling, answer);
       if (!answer.found.quickest) break;
-      auto other = check(scaling, answer.found.quickest->size, answer);
+      const std::uint64_t size = answer.found.quickest->size;
+      auto other = is_timed() ? timed_more(scaling, size) : check(scaling, size, answer);
       if (!other || more == kMostMore) break;
       scaling.add(std::move(*other));
-      say("some amounts do not grow in proportion to " + template_.name() + ": again, with this trace, too");
+      if (!is_timed())
+        say("some amounts do not grow in proportion to " + template_.name() + ": again, with this trace, too");
     }
+    if (is_timed() && answer.found.quickest) check(scaling, answer.found.quickest->size, answer);
     if (machine_.card) answer.plain = largest_plain(scaling);
     if (options_.steps > 0) answer.noise = noise_scale();
     for (const fit::SizedTrace& traced : scaling.traces()) answer.traced.push_back(traced.size);
@@ -155,13 +158,14 @@ class Fit {
 
   enum class Way : std::uint8_t { kDry, kTimed };
   enum class Lists : std::uint8_t { kAll, kPaged };  // storages that a trace lists, and ops on them
-  trace::Trace traced(std::uint64_t size, Way way, Lists lists) {
+  trace::Trace traced(std::uint64_t size, Way way, Lists lists, base::Bytes budget = base::kUnlimited) {
     say((way == Way::kDry ? "dry run at " : "run at ") + template_.name() + " " + std::to_string(size));
     const std::string name = std::to_string(size);
     const DryRun run{.card = machine_.card ? options_.machine : std::string(),
                      .trace = scratch_ / (name + ".trace"),
                      .stats = scratch_ / (name + ".json"),
                      .log = options_.verbose ? std::filesystem::path() : scratch_ / (name + ".log"),
+                     .budget = budget,
                      .dry = way == Way::kDry,
                      .all_storages = lists == Lists::kAll};
     run_dry(run, template_.at(size), "answer");
@@ -206,10 +210,26 @@ class Fit {
     return fit::largest_plain(scaling, card - std::min(card, fit::kContext), options_.to, reserved_, ask);
   }
 
+  /// The times of real steps at a size, unless such steps of nearly that size are known: what is scaled from far is
+  /// wrong by up to a third.
+  std::optional<fit::SizedTrace> timed_more(const fit::Scaling& scaling, std::uint64_t size) {
+    constexpr std::uint64_t kNear = 8;  // an eighth of the size
+    const auto is_near = [size](std::uint64_t other) {
+      return std::max(size, other) - std::min(size, other) <= size / kNear;
+    };
+    if (std::ranges::any_of(scaling.traces(), is_near, &fit::SizedTrace::size)) return std::nullopt;
+    // What this machine cannot hold is paged, which costs the ops nothing that counts as their time.
+    const bool is_held = plan::Liveness(scaling.at(size)).need().count() <= machine_.memory.count() / 2;
+    fit::SizedTrace real{size, traced(size, Way::kTimed, lists_, is_held ? base::kUnlimited : question().budget)};
+    if (!fit::difference_of(scaling.traces().front().trace, real.trace).empty()) return std::nullopt;
+    return real;
+  }
+
   /// Runs dry at the size. Returns a trace whose amounts are not as scaled, if one was found.
   std::optional<fit::SizedTrace> check(const fit::Scaling& scaling, std::uint64_t size, FitAnswer& answer) {
     const std::string at = template_.name() + " " + std::to_string(size);
-    const bool is_traced = std::ranges::find(scaling.traces(), size, &fit::SizedTrace::size) != scaling.traces().end();
+    const bool is_traced =
+        !is_timed() && std::ranges::find(scaling.traces(), size, &fit::SizedTrace::size) != scaling.traces().end();
     answer.is_as_scaled = is_traced;
     answer.checked = "checked: a dry run at " + at + " does what the scaled trace says";
     if (is_traced) return std::nullopt;

@@ -45,6 +45,24 @@ long double weight_of(const SizedTrace& traced, const std::vector<const SizedTra
   return weight;
 }
 
+/// On the line through the neighbours of the size. Measured times vary, and a line through two of them may leave what
+/// is plausible beyond them: a time grows with the size, and shrinks at most in proportion to it.
+std::chrono::nanoseconds time_at(const std::vector<SizedTrace>& traces, std::size_t op, std::uint64_t size) {
+  const auto next = std::ranges::lower_bound(traces.begin() + 1, traces.end() - 1, size, {}, &SizedTrace::size);
+  const SizedTrace &below = *std::prev(next), &above = *next;
+  const auto time_of = [op](const SizedTrace& traced) {
+    return static_cast<long double>(traced.trace.ops[op].time.count());
+  };
+  const long double share = distance(below.size, size) / distance(below.size, above.size);
+  long double time = std::lerp(time_of(below), time_of(above), share);
+  if (size > above.size) time = std::max(time, time_of(above));
+  if (size < below.size) {
+    const auto ratio = static_cast<long double>(size) / static_cast<long double>(below.size);
+    time = std::clamp(time, ratio * time_of(below), time_of(below));
+  }
+  return std::chrono::nanoseconds(std::llround(time));
+}
+
 }  // namespace
 
 std::string difference_of(const Trace& a, const Trace& b) {
@@ -117,7 +135,7 @@ Trace Scaling::at(std::uint64_t size) const {
     op.temporary = Bytes(between([&](const Trace& trace) { return trace.ops[i].temporary.count(); }));
     op.moved = Bytes(between([&](const Trace& trace) { return trace.ops[i].moved.count(); }));
     op.flops = between([&](const Trace& trace) { return trace.ops[i].flops; });
-    op.time = std::chrono::nanoseconds(between([&](const Trace& trace) { return trace.ops[i].time.count(); }));
+    op.time = time_at(traces_, i, size);
   }
   return scaled;
 }

@@ -36,8 +36,8 @@ class Scaling {
   /// Of another size. Throws InvalidArgument if it differs from the others in more than amounts.
   void add(SizedTrace more);
 
-  /// Amounts and times on the parabola through the three traces whose sizes are nearest, or on the line through two;
-  /// rounded, and at least 0.
+  /// Amounts on the parabola through the three traces whose sizes are nearest, or on the line through two; times on the
+  /// line through the neighbours. Rounded, and at least 0.
   trace::Trace at(std::uint64_t size) const;
 
   /// By size.
