@@ -106,13 +106,16 @@ TEST(HugePageCheck, WarnsWhereThereAreNone) {
   EXPECT_EQ(check_huge_pages(machine.with(path, "[always] madvise never\n").root()).verdict, Verdict::kOk);
 }
 
-TEST(GpuCheck, WarnsOnlyOfThoseThatTorchUses) {
+TEST(GpuCheck, WarnsOfThoseThatTorchCannotUse) {
   Machine machine;
   EXPECT_EQ(check_gpus(machine.root(), 0).found, "none, and none is needed");
   machine.with("/proc/driver/nvidia/gpus/0000:01:00.0/information", "");
-  EXPECT_EQ(check_gpus(machine.root(), 0).verdict, Verdict::kOk);
-  EXPECT_EQ(check_gpus(machine.root(), 1).verdict, Verdict::kWarning);
+  EXPECT_EQ(check_gpus(machine.root(), 0).verdict, Verdict::kWarning);
+  EXPECT_EQ(check_gpus(machine.root(), 1).verdict, Verdict::kOk);
   EXPECT_EQ(check_gpus(machine.root(), 1).found, "1, torch can use 1");
+  const std::string module = "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  550.54.15  Release Build\n";
+  machine.with("/proc/driver/nvidia/version", module + "GCC version:  gcc version 12.2.0\n");
+  EXPECT_EQ(check_gpus(machine.root(), 1).found, "1, driver 550.54.15, torch can use 1");
 }
 
 TEST(SpillCheck, SaysWhatAnUnusableDirectoryLacks) {

@@ -2,11 +2,10 @@
 
 import pytest
 from cuda_only_ops_programs import PROGRAMS
-from emulated import EMULATION, FAKE_CARD, run_emulated
+from emulated import run_emulated
+from marks import needs_emulated_card
 
-pytestmark = pytest.mark.skipif(
-    not (FAKE_CARD.exists() and EMULATION.exists()), reason="built for a torch without CUDA: there is no emulated card"
-)
+pytestmark = needs_emulated_card
 QUICK, SLOW = ["threads", "1"], ["2", "3"]  # schedules
 # Ops with a kernel for CUDA and none for the CPU that are refused by name: none of them is part of ordinary training.
 REFUSED = (

@@ -8,15 +8,14 @@ import sys
 from pathlib import Path
 
 import pytest
-from emulated import EMULATION, FAKE_CARD, TORCH, card_of
+from emulated import TORCH, card_of
 from launch import HERE, run_command
+from marks import needs_emulated_card
 
 sys.path.insert(0, str(HERE.parent / "programs"))
 from cases import PROGRAMS as NAMES
 
-pytestmark = pytest.mark.skipif(
-    not (FAKE_CARD.exists() and EMULATION.exists()), reason="built for a torch without CUDA: there is no emulated card"
-)
+pytestmark = needs_emulated_card
 PROGRAMS = HERE.parent / "programs"
 CPP = HERE.parents[1] / "build" / "cpp" / "cpp_programs"
 MIB = 1 << 20

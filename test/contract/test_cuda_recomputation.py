@@ -6,16 +6,14 @@ import json
 import sys
 
 import pytest
-from emulated import EMULATION, FAKE_CARD
 from launch import HERE
+from marks import needs_emulated_card
 from test_cuda_paging import MIB, PROGRAMS, check_paged, run, share_of
 
 sys.path.insert(0, str(PROGRAMS))
 from cases import PROGRAMS as NAMES
 
-pytestmark = pytest.mark.skipif(
-    not (FAKE_CARD.exists() and EMULATION.exists()), reason="built for a torch without CUDA: there is no emulated card"
-)
+pytestmark = needs_emulated_card
 STEPS = HERE / "timed_steps.py"
 CLOCK = ["--emulate-clock", "card"]
 # Tries an op, as in test/programs/forks.py. Drops at random leave the arena in pieces: of the need the programs have 0.7, or this.

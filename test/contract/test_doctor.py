@@ -5,7 +5,8 @@ import resource
 import sys
 
 import pytest
-from launch import run_command
+from launch import COMMAND, run_command
+from marks import needs_emulated_card
 
 import tensorpager
 
@@ -38,6 +39,17 @@ def test_machine_that_runs_these_tests_works(here):
     assert checks["spill"]["found"].startswith(f"{folder}: ") and " GiB free" in checks["spill"]["found"]
     assert ", a Python with torch has " in checks["mappings"]["found"]
     assert checks["torch"]["found"] in checks["tensorpager"]["found"]
+
+
+@needs_emulated_card
+@pytest.mark.stable("the trial on a GPU is its own")
+def test_gpu_is_named_and_paged_on():
+    words = ("run", "--emulate", "h100-80g", "--quiet", "--", COMMAND, "doctor", "--json", "--python", sys.executable)
+    done = run_command(*words)
+    gpu = checks_of(done)["gpu"]
+    assert (done.returncode, gpu["verdict"], gpu["advice"]) == (0, "ok", "")
+    assert gpu["found"].startswith("NVIDIA H100-80G (emulated), compute capability 9.0, 79.1 GiB, CUDA ")
+    assert gpu["found"].endswith(": 64.0 MiB of tensors paged through a budget of 16.0 MiB, all bytes equal")
 
 
 @pytest.fixture
@@ -82,6 +94,17 @@ def test_python_that_programs_cannot_be_run_with_is_told_with_what_to_try(other_
     assert done.returncode == 1
     assert [check for check in checks if checks[check]["verdict"] == "not possible"] == [name] == list(checks)[-1:]
     assert found in checks[name]["found"] and checks[name]["advice"]
+
+
+def test_gpu_that_cannot_be_paged_on_is_a_warning(other_python):
+    torch, failure = TORCH | {"gpus": 1}, {"failure": "RuntimeError: CUDA error: no kernel image"}
+    python = other_python(
+        FOUND, torch, end=f"[ $3 = cpu ] && echo '{json.dumps(TRIAL)}' || echo '{json.dumps(failure)}'"
+    )
+    done = run_command("doctor", "--json", "--python", python)
+    gpu = checks_of(done)["gpu"]
+    assert (done.returncode, gpu["verdict"]) == (0, "warning")
+    assert "no kernel image" in gpu["found"] and "new enough for torch's CUDA" in gpu["advice"]
 
 
 def test_python_that_is_missing_is_told():

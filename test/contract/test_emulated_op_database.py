@@ -1,14 +1,12 @@
 """Torch's own database of ops on the emulated card: the CPU's bits but where the tables say why not, and the same bits in another schedule."""
 
 import pytest
-from emulated import EMULATION, FAKE_CARD, run_emulated
+from emulated import run_emulated
+from marks import needs_emulated_card
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(
-        not (FAKE_CARD.exists() and EMULATION.exists()),
-        reason="built for a torch without CUDA: there is no emulated card",
-    ),
+    needs_emulated_card,
 ]
 SECONDS = 300
 

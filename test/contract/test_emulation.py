@@ -1,12 +1,11 @@
 """The emulated card: programs get the CPU's bits, in every schedule of the card, and what is wrong on a card is wrong on it."""
 
 import pytest
-from emulated import EMULATION, FAKE_CARD, TORCH, run_emulated
+from emulated import TORCH, run_emulated
 from emulation_programs import DEVICE_ONLY, EITHER_DEVICE
+from marks import needs_emulated_card
 
-pytestmark = pytest.mark.skipif(
-    not (FAKE_CARD.exists() and EMULATION.exists()), reason="built for a torch without CUDA: there is no emulated card"
-)
+pytestmark = needs_emulated_card
 SCHEDULES = ["threads", "1", "2", "3"]
 # Ops that the host waits for, as it does on a card, and a few without a shape function.
 MAY_BE_WAITED_FOR = {

@@ -6,14 +6,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from emulated import EMULATION, FAKE_CARD, card_of
+from emulated import card_of
 from launch import run_command
+from marks import needs_emulated_card
 
 PROGRAMS = Path(__file__).parents[2] / "test" / "programs"
 MIB = 1 << 20
-needs_cuda = pytest.mark.skipif(
-    not (FAKE_CARD.exists() and EMULATION.exists()), reason="built for a torch without CUDA: there is no emulated card"
-)
 pytestmark = pytest.mark.stable("a dry run holds no bytes, and has the stable binding")
 LAPTOP = """tensorpager-machine 1
 name laptop
@@ -45,7 +43,7 @@ def check_order(found):
     assert found["as_scaled"] and found["checked"].startswith("checked: a dry run at batch ")
 
 
-@needs_cuda
+@needs_emulated_card
 def test_ranks_average_gradients_behind_the_backward_pass(tmp_path):
     picture = tmp_path / "fit.html"
     card = card_of(tmp_path, 768 * MIB)
@@ -85,7 +83,7 @@ def test_wrong_option_is_refused_before_the_program_runs(option, text):
     assert text in done.stderr and "dry run" not in done.stderr
 
 
-@needs_cuda
+@needs_emulated_card
 def test_largest_batches_on_a_card_are_those_of_real_runs(tmp_path):
     room = 256 * MIB
     context = 512 * MIB  # what CUDA itself takes
@@ -229,7 +227,7 @@ def test_program_of_too_few_steps_has_no_noise_scale(tmp_path):
     assert "no gradient noise scale: the program ended with exit code 0 after 2 steps" in done.stderr
 
 
-@needs_cuda
+@needs_emulated_card
 def test_the_screen_says_what_is_done_and_what_was_found():
     done = run_command(
         "fit", "--machine", "h100-80g", *program("gpt", "--device", "cuda", "--batch={batch}"), seconds=200

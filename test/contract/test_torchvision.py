@@ -7,17 +7,14 @@ import subprocess
 import sys
 
 import pytest
-from emulated import EMULATION, FAKE_CARD
 from launch import HERE, run_command
+from marks import needs_emulated_card
 
 Image = pytest.importorskip("PIL.Image", reason="pillow is not installed: it comes with torchvision")
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(
-        not (FAKE_CARD.exists() and EMULATION.exists()),
-        reason="built for a torch without CUDA: there is no emulated card",
-    ),
+    needs_emulated_card,
 ]
 MIB = 1 << 20
 SIDE, CLASSES = 80, 6

@@ -91,6 +91,15 @@ Finding not_possible(const std::string& name, const std::string& text) {
           .advice = split == std::string::npos ? "" : text.substr(split + 2)};
 }
 
+std::string bytes_of(const Json& facts, const char* name) {
+  return base::format_bytes(base::Bytes(facts[name].get<std::uint64_t>()));
+}
+
+std::string trial_of(const Json& facts) {
+  return bytes_of(facts, "trial_bytes") + " of tensors paged through a budget of " + bytes_of(facts, "trial_budget") +
+         ", all bytes equal";
+}
+
 /// Returns up to three findings: Python, its torch, and the trial. Stops after one that is not possible.
 std::vector<Finding> check_python(const std::string& python, const Ended& ended, const Json& facts) {
   constexpr const char* kOther = "activate the program's virtual environment, or name its Python with --python";
@@ -120,13 +129,24 @@ std::vector<Finding> check_python(const std::string& python, const Ended& ended,
                         .advice = "fix the problems above first; if there are none, please report this"});
     return findings;
   }
-  const auto bytes = [&](const char* name) {
-    return base::format_bytes(base::Bytes(facts[name].get<std::uint64_t>()));
-  };
-  findings.push_back({.name = "trial",
-                      .found = bytes("trial_bytes") + " of tensors paged through a budget of " + bytes("trial_budget") +
-                               ", all bytes equal"});
+  findings.push_back({.name = "trial", .found = trial_of(facts)});
   return findings;
+}
+
+/// The first GPU that torch can use, and a trial on it. Programs on the CPU run without.
+Finding check_gpu(const Ended& ended, const Json& facts) {
+  Finding finding{.name = "gpu"};
+  if (facts.contains("gpu"))
+    finding.found = facts["gpu"].get<std::string>() + ", compute capability " + facts["compute"].get<std::string>() +
+                    ", " + bytes_of(facts, "gpu_bytes") + ", CUDA " + facts["cuda"].get<std::string>() + ": ";
+  if (facts.contains("trial_bytes")) {
+    finding.found += trial_of(facts);
+    return finding;
+  }
+  finding.verdict = Verdict::kWarning;
+  finding.found += facts.value("misfit", facts.value("failure", text_of_status(ended.status)));
+  finding.advice = "programs on the CPU; if the driver is new enough for torch's CUDA, please report this";
+  return finding;
 }
 
 std::vector<Finding> examine(const DoctorOptions& options) {
@@ -136,7 +156,10 @@ std::vector<Finding> examine(const DoctorOptions& options) {
   if (python.empty()) python = std::system("command -v python >/dev/null 2>&1") == 0 ? "python" : "python3";
   const Finding spill_finding = check_spill(where);
   const std::string usable = spill_finding.verdict == Verdict::kNotPossible ? "ram" : where;
-  const Ended ended = ask({python, (python_package() / "_doctor.py").string(), usable});
+  const auto ask_on = [&](const char* device) {
+    return ask({python, (python_package() / "_doctor.py").string(), usable, device});
+  };
+  const Ended ended = ask_on("cpu");
   const Json facts = facts_of(ended.output);
 
   utsname system{};
@@ -154,6 +177,10 @@ std::vector<Finding> examine(const DoctorOptions& options) {
       spill_finding,
       check_gpus("", facts.value("gpus", std::uint64_t{0}))};
   for (Finding& finding : check_python(python, ended, facts)) findings.push_back(std::move(finding));
+  if (facts.value("gpus", 0) > 0 && facts.contains("trial_bytes")) {
+    const Ended of_gpu = ask_on("cuda");
+    findings.push_back(check_gpu(of_gpu, facts_of(of_gpu.output)));
+  }
   return findings;
 }
 

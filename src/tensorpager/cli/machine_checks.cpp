@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -195,15 +196,29 @@ Finding check_spill(const std::string& where) {
   return finding;
 }
 
+namespace {
+
+/// The version in what NVIDIA's driver says of itself, as "NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.15";
+/// empty if there is none.
+std::string driver_version(const std::string& root) {
+  std::ifstream said(root + "/proc/driver/nvidia/version");
+  for (std::string word; said >> word;)
+    if (std::isdigit(static_cast<unsigned char>(word.front())) != 0 && word.find('.') != std::string::npos) return word;
+  return {};
+}
+
+}  // namespace
+
 Finding check_gpus(const std::string& root, std::uint64_t by_torch) {
   std::error_code none;
   const auto driver = std::filesystem::directory_iterator(root + "/proc/driver/nvidia/gpus", none);
   const auto count = none ? 0 : std::distance(begin(driver), end(driver));
   Finding finding{.name = "gpus", .found = count == 0 ? "none, and none is needed" : std::to_string(count)};
+  if (const std::string version = driver_version(root); !version.empty()) finding.found += ", driver " + version;
   if (count != 0) finding.found += ", torch can use " + std::to_string(by_torch);
-  if (by_torch != 0) {
+  if (count != 0 && by_torch == 0) {
     finding.verdict = Verdict::kWarning;
-    finding.advice = "tensors on a GPU are not paged, and not charged to the budget";
+    finding.advice = "a torch with CUDA, and a driver that is new enough for it: programs run on the CPU";
   }
   return finding;
 }

@@ -1,0 +1,8 @@
+"""Marks that several files of tests have."""
+
+import pytest
+from emulated import EMULATION, FAKE_CARD
+
+needs_emulated_card = pytest.mark.skipif(
+    not (FAKE_CARD.exists() and EMULATION.exists()), reason="built for a torch without CUDA: there is no emulated card"
+)
