@@ -4,7 +4,8 @@ import re
 import sys
 
 import pytest
-from launch import run_command
+from launch import COMMAND, run_command
+from marks import needs_emulated_card
 
 PROGRAM = """\
 import torch
@@ -115,6 +116,12 @@ def test_only_the_first_process_writes_and_its_exit_code_is_kept(tmp_path):
         (["machine", "m40-12g", "--scale", "a.trace", "b.trace"], "write --measure"),
         (["machine", "--measure", "--scale", "/no/such.trace", "b.trace"], "/no/such.trace"),
         (["machine", "--measure", "--scale", "a.trace"], "--scale"),
+        (["machine", "m40-12g", "--device", "cuda"], "write --measure"),
+        (["machine", "--measure", "--device", "cuda", "--scale", "a.trace", "b.trace"], "--scale"),
+        (
+            ["machine", "--measure", "--device", "cuda", "--python", sys.executable],
+            "torch sees no GPU; try `tensorpager doctor`",
+        ),
     ],
 )
 def test_wrong_usage_is_one_line(tmp_path, arguments, text):
@@ -141,6 +148,27 @@ def test_measured_machine_compares_its_ops_with_anothers(traced, tmp_path):
     traces = (folder / "step.trace", "here.trace")
     done = run_command("machine", "--measure", "--spill", "ram", "--scale", *traces, cwd=tmp_path)
     assert done.returncode == 0 and "measured scale=2\n" in done.stdout
+
+
+@needs_emulated_card
+@pytest.mark.stable("nothing is paged")
+def test_measured_card_has_the_rates_of_the_card():
+    """The clock of an emulated card is made of its machine file, which the measurement must find by events alone."""
+
+    def numbers(text):
+        return {
+            f"{line.split()[0]} {key}": float(value)
+            for line in text.splitlines()
+            for key, value in re.findall(r"(\S+)=(\S+)", line)
+        }
+
+    words = ("--", COMMAND, "machine", "--measure", "--device", "cuda", "--python", sys.executable)
+    done = run_command("run", "--emulate", "m40-12g", "--emulate-clock", "card", "--quiet", *words, seconds=200)
+    assert done.returncode == 0, done.stderr
+    measured, stated = numbers(done.stdout), numbers(run_command("machine", "m40-12g").stdout)
+    assert measured.pop("link from") == 1 << 26 and stated.pop("link from") == 0
+    assert measured == pytest.approx(stated, rel=0.05)
+    assert "name nvidia-m40-12g-emulated" in done.stdout.splitlines()
 
 
 def test_named_machines_are_listed_and_printed_as_files(tmp_path):

@@ -1,23 +1,19 @@
 // `tensorpager doctor`: what works on this machine and what does not. It checks the machine, then runs the Python that
 // programs would run with, which pages a few tensors for real.
 #include <sys/utsname.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <string_view>
-#include <tuple>
 #include <vector>
 
 #include "generated/install_layout.h"
 #include "tensorpager/base/bytes.h"
 #include "tensorpager/base/config.h"
 #include "tensorpager/base/errors.h"
+#include "tensorpager/cli/ask_python.h"
 #include "tensorpager/cli/command.h"
 #include "tensorpager/cli/machine_checks.h"
 #include "tensorpager/cli/python_package.h"
@@ -25,62 +21,12 @@
 namespace tensorpager::cli {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-constexpr unsigned kPatience = 120;  // seconds for Python to answer; loading torch from a cold disk is slow
+using Json = nlohmann::ordered_json;  // of Answer
 
 struct DoctorOptions {
   std::string python, spill;
   bool json = false;
 };
-
-struct Ended {
-  int status = 0;      // from waitpid
-  std::string output;  // its standard output
-};
-
-/// Runs a program without a session, and discards its standard error. Kills it after kPatience.
-Ended ask(const std::vector<std::string>& command) {
-  int ends[2];
-  if (pipe(ends) != 0) throw base::IoError("pipe", "a pipe", base::Bytes(0), errno);
-  const pid_t child = fork();
-  if (child == 0) {
-    dup2(ends[1], STDOUT_FILENO);
-    close(ends[0]), close(ends[1]);
-    std::ignore = std::freopen("/dev/null", "w", stderr);
-    unsetenv("TENSORPAGER_BUDGET"), unsetenv("TENSORPAGER_FUZZ");
-    alarm(kPatience);
-    std::vector<char*> arguments;
-    for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
-    arguments.push_back(nullptr);
-    execvp(arguments[0], arguments.data());
-    _exit(127);
-  }
-  close(ends[1]);
-  Ended ended;
-  char buffer[4096];
-  for (ssize_t n; (n = read(ends[0], buffer, sizeof buffer)) > 0;) ended.output.append(buffer, static_cast<size_t>(n));
-  close(ends[0]);
-  waitpid(child, &ended.status, 0);
-  return ended;
-}
-
-std::string text_of_status(int status) {
-  if (!WIFSIGNALED(status)) return "ended with exit code " + std::to_string(WEXITSTATUS(status));
-  if (WTERMSIG(status) == SIGALRM) return "no answer after " + std::to_string(kPatience) + " s";
-  return "ended by signal " + std::to_string(WTERMSIG(status));
-}
-
-/// Merges the lines of Python's output. Skips lines that are not JSON: other code may print when Python starts.
-Json facts_of(const std::string& output) {
-  Json facts = Json::object();
-  for (std::size_t begin = 0, end; (end = output.find('\n', begin)) != std::string::npos; begin = end + 1) {
-    const Json line = Json::parse(output.begin() + static_cast<std::ptrdiff_t>(begin),
-                                  output.begin() + static_cast<std::ptrdiff_t>(end), nullptr, false);
-    if (line.is_object()) facts.update(line);
-  }
-  return facts;
-}
 
 /// Makes a finding of a text "what is wrong; what to try".
 Finding not_possible(const std::string& name, const std::string& text) {
@@ -101,18 +47,18 @@ std::string trial_of(const Json& facts) {
 }
 
 /// Returns up to three findings: Python, its torch, and the trial. Stops after one that is not possible.
-std::vector<Finding> check_python(const std::string& python, const Ended& ended, const Json& facts) {
+std::vector<Finding> check_python(const std::string& python, const Answer& answer) {
+  const Json& facts = answer.facts;
   constexpr const char* kOther = "activate the program's virtual environment, or name its Python with --python";
   std::vector<Finding> findings;
   if (!facts.contains("python")) {
-    const bool is_missing = WIFEXITED(ended.status) && WEXITSTATUS(ended.status) == 127;
     return {not_possible(
-        "python", python + (is_missing ? ": not found; " : ": " + text_of_status(ended.status) + "; ") + kOther)};
+        "python", python + (answer.is_not_found() ? ": not found; " : ": " + answer.how_it_ended() + "; ") + kOther)};
   }
   const auto executable = facts["executable"].get<std::string>();
   findings.push_back({.name = "python", .found = facts["python"].get<std::string>() + ", " + executable});
   if (!facts.contains("torch")) {
-    const std::string why = facts.value("no_torch", text_of_status(ended.status));
+    const std::string why = facts.value("no_torch", answer.how_it_ended());
     findings.push_back(not_possible("torch", "none for " + executable + " (" + why + "); " + kOther));
     return findings;
   }
@@ -122,7 +68,7 @@ std::vector<Finding> check_python(const std::string& python, const Ended& ended,
   }
   findings.push_back({.name = "torch", .found = facts["torch"].get<std::string>()});
   if (!facts.contains("trial_bytes")) {
-    const std::string why = facts.value("failure", text_of_status(ended.status));
+    const std::string why = facts.value("failure", answer.how_it_ended());
     findings.push_back({.name = "trial",
                         .verdict = Verdict::kNotPossible,
                         .found = why,
@@ -134,7 +80,8 @@ std::vector<Finding> check_python(const std::string& python, const Ended& ended,
 }
 
 /// The first GPU that torch can use, and a trial on it. Programs on the CPU run without.
-Finding check_gpu(const Ended& ended, const Json& facts) {
+Finding check_gpu(const Answer& answer) {
+  const Json& facts = answer.facts;
   Finding finding{.name = "gpu"};
   if (facts.contains("gpu"))
     finding.found = facts["gpu"].get<std::string>() + ", compute capability " + facts["compute"].get<std::string>() +
@@ -144,7 +91,7 @@ Finding check_gpu(const Ended& ended, const Json& facts) {
     return finding;
   }
   finding.verdict = Verdict::kWarning;
-  finding.found += facts.value("misfit", facts.value("failure", text_of_status(ended.status)));
+  finding.found += facts.value("misfit", facts.value("failure", answer.how_it_ended()));
   finding.advice = "programs on the CPU; if the driver is new enough for torch's CUDA, please report this";
   return finding;
 }
@@ -152,15 +99,14 @@ Finding check_gpu(const Ended& ended, const Json& facts) {
 std::vector<Finding> examine(const DoctorOptions& options) {
   const std::string spill = !options.spill.empty() ? options.spill : base::read_config(&std::getenv).spill;
   const std::string where = !spill.empty() ? spill : base::default_spill_directory(&std::getenv);
-  std::string python = options.python;
-  if (python.empty()) python = std::system("command -v python >/dev/null 2>&1") == 0 ? "python" : "python3";
+  const std::string python = options.python.empty() ? default_python() : options.python;
   const Finding spill_finding = check_spill(where);
   const std::string usable = spill_finding.verdict == Verdict::kNotPossible ? "ram" : where;
   const auto ask_on = [&](const char* device) {
-    return ask({python, (python_package() / "_doctor.py").string(), usable, device});
+    return ask_python({python, (python_package() / "_doctor.py").string(), usable, device});
   };
-  const Ended ended = ask_on("cpu");
-  const Json facts = facts_of(ended.output);
+  const Answer answer = ask_on("cpu");
+  const Json& facts = answer.facts;
 
   utsname system{};
   uname(&system);
@@ -176,11 +122,8 @@ std::vector<Finding> examine(const DoctorOptions& options) {
       check_locked_memory(),
       spill_finding,
       check_gpus("", facts.value("gpus", std::uint64_t{0}))};
-  for (Finding& finding : check_python(python, ended, facts)) findings.push_back(std::move(finding));
-  if (facts.value("gpus", 0) > 0 && facts.contains("trial_bytes")) {
-    const Ended of_gpu = ask_on("cuda");
-    findings.push_back(check_gpu(of_gpu, facts_of(of_gpu.output)));
-  }
+  for (Finding& finding : check_python(python, answer)) findings.push_back(std::move(finding));
+  if (facts.value("gpus", 0) > 0 && facts.contains("trial_bytes")) findings.push_back(check_gpu(ask_on("cuda")));
   return findings;
 }
 

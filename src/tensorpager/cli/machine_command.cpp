@@ -3,14 +3,17 @@
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
+#include <sstream>
 #include <string>
 #include <vector>
 
 #include "tensorpager/base/config.h"
 #include "tensorpager/base/errors.h"
 #include "tensorpager/base/records.h"
+#include "tensorpager/cli/ask_python.h"
 #include "tensorpager/cli/command.h"
 #include "tensorpager/cli/machine_measure.h"
+#include "tensorpager/cli/python_package.h"
 #include "tensorpager/cli/verb_options.h"
 #include "tensorpager/machine/machine_io.h"
 #include "tensorpager/trace/trace_io.h"
@@ -19,7 +22,7 @@ namespace tensorpager::cli {
 namespace {
 
 struct MachineOptions {
-  std::string name, output, spill;
+  std::string name, output, spill, device = "cpu", python;
   std::vector<std::string> scale;  // two traces: of another machine, and of this one
   bool measure = false;
 };
@@ -32,7 +35,18 @@ void print_names() {
   }
 }
 
+machine::Machine measure_card(const MachineOptions& options) {
+  const std::string python = options.python.empty() ? default_python() : options.python;
+  const Answer answer = ask_python({python, (python_package() / "_measure_card.py").string()});
+  if (!answer.facts.contains("machine"))
+    throw NotPossible("the GPU cannot be measured: " + python + ": " +
+                      answer.facts.value("failure", answer.how_it_ended()) + "; try `tensorpager doctor`");
+  std::istringstream text(answer.facts["machine"].get<std::string>());
+  return machine::read_machine(text, "the machine that " + python + " measured");
+}
+
 machine::Machine measure(const MachineOptions& options) {
+  if (options.device == "cuda") return measure_card(options);
   const std::string spill = options.spill.empty() ? base::read_config(&std::getenv).spill : options.spill;
   double time_scale = 1;
   if (!options.scale.empty()) {
@@ -55,6 +69,10 @@ void show(const MachineOptions& options) {
     throw base::InvalidArgument("write --measure or the name of a machine, not both");
   if (!options.measure && !options.scale.empty())
     throw base::InvalidArgument("--scale is for a machine that is measured: write --measure");
+  if (!options.measure && options.device != "cpu")
+    throw base::InvalidArgument("--device is of what is measured: write --measure");
+  if (options.device == "cuda" && !options.scale.empty())
+    throw base::InvalidArgument("--scale is for op times of the CPU; those of a GPU are measured");
   if (!options.measure && options.name.empty()) {
     if (!options.output.empty())
       throw base::InvalidArgument("nothing to write to " + options.output +
@@ -77,6 +95,12 @@ void add_machine_command(CLI::App& app, const Program&) {
   CLI::App* verb = app.add_subcommand("machine", "List the machines that plans are made for, or measure this one");
   verb->add_option("name", options->name, "A machine of the list, or a machine file: print it as a machine file");
   verb->add_flag("--measure", options->measure, "Time this machine's page-outs and page-ins, for a few seconds");
+  verb->add_option("--device", options->device,
+                   "What to measure: cpu, or cuda, the first GPU, its links and the rates that torch's ops reach on it")
+      ->check(CLI::IsMember({"cpu", "cuda"}))
+      ->capture_default_str();
+  verb->add_option("--python", options->python,
+                   "The Python whose torch measures the GPU (default: python on the PATH)");
   add_option(*verb, base::option_of("TENSORPAGER_SPILL"), options->spill);
   verb->add_option("--scale", options->scale,
                    "Two traces of one window, recorded on another machine and on this one: plans made for this machine "
