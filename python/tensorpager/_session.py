@@ -57,7 +57,8 @@ def enable(
     plan_cache: a directory in which the plans that are made are kept for later runs, and from which those of earlier runs are taken if they
         were made for the same steps and budget.
     on_demand: makes no plan: tensors move only when an op uses them or when they are in the way.
-    recompute: plans may also drop tensors and run the ops again that made them, where that is quicker than to move them.
+    recompute: plans may also drop tensors and run the ops again that made them, where that is quicker than to move them. Default: on a
+        CUDA device.
     plan_sync: waits while a plan is made, instead of making it in the background, so that runs are reproducible.
     quiet: prints no line on standard error where a plan becomes active, and none on tensors that were made before and are therefore
         outside the budget.

@@ -42,14 +42,15 @@ def test_without_a_budget_each_step_takes_the_same_time_on_the_cards_clock(tmp_p
 
 @pytest.mark.parametrize(("width", "share"), [(128, 0.75), (128, 0.5), (384, 0.6)])
 def test_a_step_takes_what_its_plan_promises(width, share, tmp_path):
-    stats, took, plain = promised(tmp_path, width, share)
+    stats, took, plain = promised(tmp_path, width, share, "--recompute=0")
+    assert stats["drops"] == 0
     assert stats["predicted_window_seconds"] * 1e3 == pytest.approx(took, rel=0.05)
     assert took > plain
 
 
 def test_a_plan_that_recomputes_is_faster_and_takes_what_it_promises(tmp_path):
-    _, paged, _ = promised(tmp_path, 128, 0.6)
-    stats, took, _ = promised(tmp_path, 128, 0.6, "--recompute")
+    _, paged, _ = promised(tmp_path, 128, 0.6, "--recompute=0")
+    stats, took, _ = promised(tmp_path, 128, 0.6)  # by default
     assert stats["drops"] == stats["rebuilds"] > 0 and stats["replay_differences"] == 0
     assert stats["predicted_window_seconds"] * 1e3 == pytest.approx(took, rel=0.05)
     assert took < 0.75 * paged
@@ -59,7 +60,7 @@ def test_a_plan_that_recomputes_is_faster_and_takes_what_it_promises(tmp_path):
 def test_a_recomputing_plan_keeps_the_bits_in_every_order_of_kernels(schedule, tmp_path):
     plain, need, _ = run(tmp_path, STEPS, 128, 34)
     budget = share_of(need, 0.6)
-    options = [*CLOCK, "--plan-sync", "--recompute"]
+    options = [*CLOCK, "--plan-sync"]
     paged, stats, _ = run(tmp_path, STEPS, 128, 34, budget=budget, schedule=schedule, options=options)
     assert json.loads(paged)["loss"] == json.loads(plain)["loss"]
     check_paged(stats, budget)
@@ -75,7 +76,7 @@ def test_a_program_under_plans_that_recompute_keeps_its_bits(program, tmp_path):
     arguments = [PROGRAMS / f"{program}.py", "--device", "cuda", "--steps", 14]
     plain, need, _ = run(tmp_path, *arguments)
     budget = share_of(need, 0.5)
-    options = [*CLOCK, "--plan-sync", "--recompute"]
+    options = [*CLOCK, "--plan-sync"]
     paged, stats, _ = run(tmp_path, *arguments, budget=budget, schedule="2", options=options)
     assert paged == plain
     check_paged(stats, budget)

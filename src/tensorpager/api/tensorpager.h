@@ -57,7 +57,7 @@ struct Options {
   std::string plan{};                   // a plan file to follow from the first op on; default: plans are made
   std::string plan_cache{};             // a directory that keeps plans for later runs; default: none
   std::optional<bool> on_demand{};      // make no plan
-  std::optional<bool> recompute{};      // plans may drop tensors and run ops again
+  std::optional<bool> recompute{};      // plans may drop tensors and run ops again; by default on a CUDA device
   std::optional<bool> plan_sync{};      // wait while a plan is made
   std::string stats{};                  // a file that gets the statistics when the session ends, as JSON; default: none
   std::optional<bool> quiet{};          // no line when a plan becomes active

@@ -45,7 +45,7 @@ struct Config {
   std::string verify_replay_of;       // ops that are verified too, separated by `,`: for tests
   std::uint64_t witness_ops = 0;      // ops between two checks of our resident size with the kernel's count; 0: none
   bool plans = true;                  // false: no plans, blocks move on demand only
-  bool recompute = false;             // plans may also drop storages, which replays rebuild
+  std::optional<bool> recompute;      // plans may also drop storages, which replays rebuild; nullopt: on a card
   bool plan_sync = false;             // the program waits while plans are made, so that runs are reproducible
   std::string plan;                   // plan files to follow, separated by `:`; their budget applies if none is set
   std::string plan_cache;             // directory that plans are kept in and taken from; empty: none
@@ -61,6 +61,9 @@ struct Config {
   /// The class of windows that is written: 1 makes up most of the run, 0 (`step`) is that of training steps. 1 by
   /// default, and 0 in a dry run, where times mean nothing.
   std::uint64_t trace_class = 1;
+
+  /// A card computes far faster than its link moves what it computes.
+  bool recomputes() const { return recompute.value_or(device == Device::kCuda); }
 };
 
 /// Looks a variable up: `std::getenv` in a program, a table in a test.

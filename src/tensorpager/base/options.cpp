@@ -161,8 +161,9 @@ constexpr Option kOptions[] = {
      .value = "1",
      .kind = ValueKind::kSwitch,
      .takers = kRunAndPrograms,
-     .help =
-         "Let plans also drop tensors and run the ops again that made them, where that is quicker than to move them",
+     .help = "Let plans also drop tensors and run the ops again that made them, where that is quicker than to move "
+             "them: the "
+             "default with `--device cuda`, where `--recompute=0` turns it off",
      .read = [](Config& c, std::string_view t) { c.recompute = parse_switch(t); }},
     {.name = "--plan-sync",
      .variable = "TENSORPAGER_PLAN_SYNC",

@@ -76,7 +76,7 @@ void forget_file(const char* path) {
 void start_program(const Settings& settings, const Program& program) {
   export_settings(settings);
   const auto dry = settings.find("TENSORPAGER_DRY");
-  const bool is_dry = dry != settings.end() && !dry->second.empty();
+  const bool is_dry = dry != settings.end() && dry->second == "1";
   if (is_dry) keep_dry_run_cheap();
   // A session only starts if the budget's variable is set; unlimited means that the budget of the plan applies.
   if (!is_set("TENSORPAGER_BUDGET") && is_set("TENSORPAGER_PLAN")) export_text("TENSORPAGER_BUDGET", "unlimited");

@@ -39,8 +39,8 @@ CLI::Option* add_option(CLI::App& verb, const base::Option& option, std::string&
   std::erase(help, '`');
   help += std::string(" [") + option.variable + "]";
   if (option.kind == base::ValueKind::kSwitch)
-    return verb.add_flag_callback(
-        option.name, [&text] { text = "1"; }, help);
+    return verb.add_flag_function(
+        option.name, [&text](std::int64_t count) { text = count > 0 ? "1" : "0"; }, help);
   return verb.add_option(option.name, text, help)->type_name(option.value);
 }
 
