@@ -6,8 +6,10 @@ Prints for each program: each batch tried, samples a second measured and simulat
 """
 
 import argparse
+import itertools
 import json
 import re
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -17,19 +19,20 @@ from pathlib import Path
 PROGRAMS = Path(__file__).parents[1] / "test" / "programs"
 MIB = 1 << 20
 CASES = {"gpt": 48 * MIB, "resnet": 100 * MIB, "unet": 100 * MIB}  # budgets
-TIMED = 5  # steps at the end of a run
+TIMED = 9  # steps at the end of a run, whose median counts
 COMMAND = Path(sys.executable).with_name("tensorpager")
 
 
 def measured(name: str, batch: int, budget: int, steps: int) -> float:
-    """Samples a second in the last steps, when a plan is followed."""
+    """Samples a second in one of the last steps, when a plan is followed."""
     program = [sys.executable, "-u", PROGRAMS / f"{name}.py", "--batch", batch, "--steps", steps]
     words = [COMMAND, "run", "--quiet", "--budget", budget, "--plan-sync", "--", *program]
     running = subprocess.Popen(list(map(str, words)), stdout=subprocess.PIPE, text=True)
     ends = [time.perf_counter() for line in running.stdout if re.match(r"step \d+ ", line)]
     if running.wait() != 0:
         return 0.0
-    return batch * TIMED / (ends[-1] - ends[-1 - TIMED])
+    took = [end - begin for begin, end in itertools.pairwise(ends[-1 - TIMED :])]
+    return batch / statistics.median(took)
 
 
 def answer(name: str, machine: Path, budget: int) -> dict:

@@ -79,7 +79,7 @@ void print_estimate(const std::string& card, const fit::Estimate& found) {
   print_part("inputs, buffers", parts.others);
   std::printf("  %-20s%9.1f ms   by the card's roofline, not measured\n", "a step's compute",
               std::chrono::duration<double, std::milli>(found.compute).count());
-  std::printf("with less memory (simulated: planned paging over the card's link)\n");
+  std::printf("with less memory (simulated: planned paging over the card's link, and recomputation)\n");
   if (found.whole_card || !found.fits()) print_cost("the whole card", found.whole_card, "too small for any one op");
   print_cost("at next to no cost", found.free, "");
   print_cost("half of the peak", found.half, "too small for any one op");

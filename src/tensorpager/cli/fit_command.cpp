@@ -52,7 +52,8 @@ void add_fit_command(CLI::App& app, const Program& program) {
       ->capture_default_str();
   verb->add_option("--to", options->to, "The largest size that makes sense, as a length that the model is made for")
       ->check(CLI::PositiveNumber);
-  verb->add_option("--planner", options->planner, "Makes the plans; hybrid recomputes, too")->capture_default_str();
+  verb->add_option("--planner", options->planner,
+                   "Makes the plans. Default: hybrid, which recomputes, too, for a card, and pages for the CPU");
   verb->add_option("--link-share", options->link_share, "Percent of the machine's links to plan with")
       ->check(CLI::Range(1.0, 100.0))
       ->capture_default_str();

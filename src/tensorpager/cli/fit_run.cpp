@@ -4,8 +4,10 @@
 #include <cmath>
 #include <cstdio>
 #include <map>
+#include <memory>
 #include <optional>
 #include <sstream>
+#include <thread>
 #include <utility>
 
 #include "tensorpager/base/errors.h"
@@ -106,7 +108,7 @@ class Fit {
   static constexpr int kMostMore = 3;  // traces beyond the first two
 
   void answer_by(const fit::Scaling& scaling, FitAnswer& answer) const {
-    const auto planner = planning::make_planner(options_.planner);
+    const auto planner = make_planner();
     answer.found = fit::search(scaling, machine_, *planner, answer.question, [&](std::uint64_t size) {
       say("planning " + template_.name() + " " + std::to_string(size));
     });
@@ -127,6 +129,7 @@ class Fit {
     question.within = options_.overhead / 100;
     question.most_size = options_.to;
     question.planning.link_share = options_.link_share / 100;
+    question.planning.threads = std::max(1U, std::thread::hardware_concurrency());
     auto& all = question.overheads;
     if (std::ranges::find(all, question.within) == all.end())
       all.insert(std::ranges::upper_bound(all, question.within), question.within);
@@ -142,10 +145,13 @@ class Fit {
     return fit::noise_scale(gradients_of(run, template_.at(options_.from)), options_.from);
   }
 
+  std::unique_ptr<planning::Planner> make_planner() const {
+    return planning::make_planner(!options_.planner.empty() ? options_.planner : machine_.card ? "hybrid" : "pages");
+  }
+
   RanksAnswer data_parallel(const trace::Trace& trace, const fit::Question& question) const {
-    const auto plan =
-        planning::make_planner(options_.planner)
-            ->plan({.trace = trace, .machine = machine_, .budget = question.budget, .options = question.planning});
+    const auto plan = make_planner()->plan(
+        {.trace = trace, .machine = machine_, .budget = question.budget, .options = question.planning});
     const fit::Clock resident = fit::clock_of(trace, machine_);
     const fit::Clock clock = plan ? fit::clock_of(trace, machine_, plan.value()) : resident;
     return {.ranks = ranks_,

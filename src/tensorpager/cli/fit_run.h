@@ -12,7 +12,8 @@
 namespace tensorpager::cli {
 
 struct FitOptions {
-  std::string machine, budget, planner = "pages";
+  std::string machine, budget;
+  std::string planner;                                                      // empty: as sessions plan on such a machine
   double overhead = 10, link_share = 100 * planning::Options().link_share;  // percent
   std::uint64_t from = 16, to = fit::Question().most_size;
   unsigned steps = 0;  // real ones, for the gradient noise scale; 0: none

@@ -147,7 +147,9 @@ void print_fit(const FitAnswer& answer) {
               answer.is_timed ? "the times of real steps and the machine's link" : "the machine's roofline and link");
   std::printf("  %-22s%10s%12s%12s%11s%12s%14s\n", "largest", answer.name.c_str(), "a second", "step", "overhead",
               "need", "not resident");
-  if (answer.plain && answer.card)
+  if (answer.plain && answer.plain->size == 0)
+    std::printf("  %-22s%10s\n", "plain PyTorch", "none");
+  else if (answer.plain && answer.card)
     std::printf("  %-22s%10llu   its allocator reserves %s%s; %s for CUDA itself; the card has %s\n", "plain PyTorch",
                 static_cast<unsigned long long>(answer.plain->size), base::format_bytes(answer.plain->reserved).c_str(),
                 answer.plain->is_confirmed ? "" : " (by a model: no dry run there)",

@@ -38,7 +38,8 @@ std::optional<Cost> cost_of(const trace::Trace& trace, const machine::Machine& m
               .not_resident = most_not_resident(trace, plan.value())};
 }
 
-Cost cheapest_within(const trace::Trace& trace, const machine::Machine& machine, double overhead, unsigned most_plans) {
+Cost cheapest_within(const trace::Trace& trace, const machine::Machine& machine, double overhead, unsigned most_plans,
+                     const planning::Planner& planner, const planning::Options& options) {
   const plan::Liveness liveness(trace);
   const std::uint64_t floor = liveness.floor().count();
   const std::uint64_t width = liveness.need().count() - floor;
@@ -47,7 +48,7 @@ Cost cheapest_within(const trace::Trace& trace, const machine::Machine& machine,
   std::uint64_t above = kSteps, below = 0;  // in 1/kSteps of the width: cheap enough, and too expensive
   for (unsigned plans = 0; plans < most_plans && above - below > 1; ++plans) {
     const std::uint64_t middle = (above + below) / 2;
-    const auto cost = cost_of(trace, machine, base::Bytes(floor + width / kSteps * middle));
+    const auto cost = cost_of(trace, machine, base::Bytes(floor + width / kSteps * middle), planner, options);
     if (cost && cost->overhead <= overhead) {
       best = *cost;
       above = middle;

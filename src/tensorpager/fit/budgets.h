@@ -26,6 +26,8 @@ std::optional<Cost> cost_of(const trace::Trace& trace, const machine::Machine& m
 
 /// Returns the smallest budget whose plan costs at most `overhead`, to 1/32 of the distance from floor to need, or the
 /// need itself if no smaller one does. After `most_plans` plans it returns the smallest found.
-Cost cheapest_within(const trace::Trace& trace, const machine::Machine& machine, double overhead, unsigned most_plans);
+Cost cheapest_within(const trace::Trace& trace, const machine::Machine& machine, double overhead, unsigned most_plans,
+                     const planning::Planner& planner = *planning::make_pages_planner(),
+                     const planning::Options& options = {});
 
 }  // namespace tensorpager::fit

@@ -1,6 +1,7 @@
 #include "tensorpager/fit/estimate.h"
 
 #include <algorithm>
+#include <thread>
 
 #include "tensorpager/plan/liveness.h"
 
@@ -28,11 +29,15 @@ Estimate estimate(const trace::Trace& trace, const machine::Machine& machine, ba
   found.parts = composition_at_peak(trace, liveness);
   found.peak_op = trace.ops[found.parts.op].name;
   found.compute = machine.time_of_ops(trace);
-  found.free = cheapest_within(trace, machine, kFree, found.ops > kLargeTrace ? kMostPlansOfLarge : kMostPlans);
-  found.half = cost_of(trace, machine, base::Bytes(found.need.count() / 2));
-  if (!found.fits() && found.card > kContext)
-    found.whole_card = cost_of(trace, machine, std::min(found.card - kContext, found.need));
-  if (asked) found.asked = cost_of(trace, machine, *asked);
+  // As sessions plan on a card.
+  const auto planner = planning::make_hybrid_planner();
+  const planning::Options options{.threads = std::max(1U, std::thread::hardware_concurrency())};
+  found.free = cheapest_within(trace, machine, kFree, found.ops > kLargeTrace ? kMostPlansOfLarge : kMostPlans,
+                               *planner, options);
+  const auto cost_in = [&](base::Bytes budget) { return cost_of(trace, machine, budget, *planner, options); };
+  found.half = cost_in(base::Bytes(found.need.count() / 2));
+  if (!found.fits() && found.card > kContext) found.whole_card = cost_in(std::min(found.card - kContext, found.need));
+  if (asked) found.asked = cost_in(*asked);
   return found;
 }
 

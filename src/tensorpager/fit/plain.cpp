@@ -80,7 +80,8 @@ Plain largest_plain(const Scaling& scaling, base::Bytes room, std::uint64_t most
     const Correction model(scaling, known);
     const std::uint64_t largest =
         largest_size(known.rbegin()->first, most, [&](std::uint64_t size) { return model.predicted(size) <= room; });
-    const std::uint64_t size = std::clamp(largest, fits, next == known.end() ? most : next->first - 1);
+    std::uint64_t size = std::clamp(largest, fits, next == known.end() ? most : next->first - 1);
+    if (size == 0 && !known.contains(1)) size = 1;  // only the allocator says that there is none
     if (size == 0) return {};
     if (size == fits || asked == kMostAsked) return {.size = fits, .reserved = known[fits], .is_confirmed = true};
     const std::optional<base::Bytes> reserved = ask(size);

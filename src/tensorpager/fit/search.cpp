@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 
 #include "tensorpager/plan/liveness.h"
 
@@ -13,6 +14,7 @@ using base::Bytes;
 
 constexpr unsigned kGrid = 6;  // sizes between the largest unpaged and the largest at all that are tried first
 constexpr double kResolution = 0.01;
+constexpr std::size_t kQuick = 10;  // sizes are looked for with plans that are bettered for so small a part of the time
 
 class Search {
  public:
@@ -30,9 +32,15 @@ class Search {
         near, question_.most_size, [&](std::uint64_t size) { return liveness_at(size).floor() <= question_.budget; });
     // What is above the floor has a plan, as a rule.
     while (largest > unpaged && !at(largest)) largest = unpaged + (largest - unpaged) * 15 / 16;
-    if (largest > 0) found.largest = at(largest);
+    if (largest > 0) at(largest);
     try_between(std::max<std::uint64_t>(unpaged, 1), largest);
-    for (const double overhead : question_.overheads) found.within.push_back(largest_within(overhead));
+    std::set<std::uint64_t> answers{largest};
+    for (const double overhead : question_.overheads)
+      if (const auto point = largest_within(overhead)) answers.insert(point->size);
+    if (const auto point = quickest()) answers.insert(point->size);
+    for (const std::uint64_t size : answers) plan_in_full(size);
+    if (largest > 0) found.largest = points_.at(largest);
+    for (const double overhead : question_.overheads) found.within.push_back(largest_known_within(overhead));
     found.quickest = quickest();
     for (const auto& [size, point] : points_)
       if (point) found.tried.push_back(*point);
@@ -55,7 +63,9 @@ class Search {
     } else if (liveness.floor() <= question_.budget) {
       if (progress_) progress_(size);
       ++plans_;
-      cost = cost_of(trace, machine_, question_.budget, planner_, question_.planning);
+      planning::Options quick = question_.planning;
+      quick.techniques.annealing /= kQuick;
+      cost = cost_of(trace, machine_, question_.budget, planner_, quick);
     }
     std::optional<Point>& point = points_[size];
     if (cost) point = Point{.size = size, .need = liveness.need(), .floor = liveness.floor(), .cost = *cost};
@@ -71,10 +81,23 @@ class Search {
     }
   }
 
-  std::optional<Point> largest_within(double overhead) {
+  /// The plan that a run would have, if it is better.
+  void plan_in_full(std::uint64_t size) {
+    const auto found = points_.find(size);
+    if (found == points_.end() || !found->second || found->second->need <= question_.budget) return;
+    const auto cost = cost_of(scaling_.at(size), machine_, question_.budget, planner_, question_.planning);
+    if (cost && cost->step < found->second->cost.step) found->second->cost = *cost;
+  }
+
+  std::optional<Point> largest_known_within(double overhead) const {
     std::optional<Point> best;
     for (const auto& [size, point] : points_)
       if (point && point->cost.overhead <= overhead) best = point;
+    return best;
+  }
+
+  std::optional<Point> largest_within(double overhead) {
+    std::optional<Point> best = largest_known_within(overhead);
     if (!best) return best;
     const auto above = points_.upper_bound(best->size);
     if (above == points_.end()) return best;

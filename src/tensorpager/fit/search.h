@@ -41,7 +41,8 @@ struct Found {
 };
 
 /// Sizes for which overheads are asked are exact to a hundredth if plans are left for it, the others exact, as far as
-/// needs, floors and overheads grow with the size. `progress` is called before each plan with its size.
+/// needs, floors and overheads grow with the size. They are looked for with quick plans; those that are answered with
+/// are planned in full. `progress` is called before each plan with its size.
 Found search(const Scaling& scaling, const machine::Machine& machine, const planning::Planner& planner,
              const Question& question, const std::function<void(std::uint64_t size)>& progress = {});
 
