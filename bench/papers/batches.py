@@ -1,41 +1,93 @@
 """The largest batches of the papers' nets in the papers' memory, by `tensorpager fit`: simulated, no GPU is used.
 
-.venv/bin/python bench/papers/batches.py [--only resnet50] [--json out/batches.json]
+.venv/bin/python bench/papers/batches.py [--only TEXT ...] [--json out/batches.json]
 
-Prints a table in Markdown. The machines' links are planned with whole, since their rates are those that links deliver.
+Prints a table in Markdown: the overhead of a trace at the batch that the paper reached, and the largest batches at given
+overheads. The machines' links are planned with whole, since their rates are those that links deliver.
 """
 
 import argparse
 import json
+import re
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
-COMMAND = Path(sys.executable).with_name("tensorpager")
-PROGRAM = Path(__file__).with_name("vision.py")
+import planners
+from planners import COMMAND, HERE, Program, large
+
+OLDEST = "7.5"  # compute capability that torch's cuDNN has recurrent nets for
 
 
 class Row(NamedTuple):
-    model: str
+    name: str
+    program: Program
     machine: str
-    budget: str
-    paper: str  # what it reached
+    paper: str
+    reached: int  # the paper's largest batch
+    has_cudnn_rnn: bool = False
+    budget: str = "12GiB"
+
+
+def vision(model: str) -> Program:
+    return Program(HERE / "vision.py", f"--model {model}")
+
+
+def meng(before: int, reached: int) -> tuple[str, int]:
+    return f"Meng 2017, Tesla M40: {before} -> {reached}", reached
+
+
+def language_model(layers: int, *paper) -> Row:
+    program = Program(HERE / "language_model.py", f"--layers {layers}")
+    return Row(f"LSTM, {layers} layers" if layers > 1 else "LSTM, 1 layer", program, "m40-12g", *paper)
+
+
+def seq2seq(length: int, *paper) -> Row:
+    program = large("seq2seq", f"--length {length} --width 1024 --words 8000")
+    return Row(f"Seq2Seq, T = {length}", program, "m40-12g", *paper, has_cudnn_rnn=True)
 
 
 ROWS = [
-    Row("resnet50", "m40-12g", "12GiB", "Meng 2017, Tesla M40: 144 -> 664"),
-    Row("inception_v3", "m40-12g", "12GiB", "Meng 2017, Tesla M40: 208 -> 548"),
-    Row("vgg16", "titanx-12g", "12GiB", "vDNN 2016, Titan X: 256 at 18 % loss"),
+    Row("resnet50", vision("resnet50"), "m40-12g", *meng(144, 664)),
+    Row("inception_v3", vision("inception_v3"), "m40-12g", *meng(208, 548)),
+    Row("vgg16", vision("vgg16"), "titanx-12g", "vDNN 2016, Titan X: 256 at 18 % loss", 256),
+    Row("DCGAN, 128 pixels", large("dcgan", "--size 128 --width 64"), "m40-12g", *meng(24, 48)),
+    Row("DCGAN, 1024 pixels", large("dcgan", "--size 1024 --width 32"), "m40-12g", *meng(24, 48)),
+    language_model(1, *meng(1800, 3000)),
+    language_model(4, *meng(750, 1500)),
+    language_model(8, *meng(350, 900)),
+    language_model(16, *meng(75, 280)),
+    seq2seq(50, *meng(350, 1100)),
+    seq2seq(100, *meng(90, 550)),
+    seq2seq(200, *meng(20, 230)),
+    seq2seq(400, *meng(2, 60)),
 ]
 OVERHEADS = (0.03, 0.1, 0.25, 0.5)
 
 
-def found(row: Row) -> dict:
-    options = ["--machine", row.machine, "--budget", row.budget, "--planner", "hybrid", "--link-share", "100"]
-    program = [sys.executable, PROGRAM, "--model", row.model, "--batch", "{batch}"]
+def machine_of(row: Row, folder: Path) -> str:
+    """The machine, or a file of it with a newer compute capability, if torch has no recurrent nets for its own."""
+    if not row.has_cudnn_rnn:
+        return row.machine
+    text = subprocess.run([COMMAND, "machine", row.machine], stdout=subprocess.PIPE, text=True, check=True).stdout
+    path = folder / f"{row.machine}.machine"
+    path.write_text(re.sub(r"compute=\S+", f"compute={OLDEST}", text))
+    return str(path)
+
+
+def fit(row: Row, machine: str) -> dict:
+    options = ["--machine", machine, "--budget", row.budget, "--planner", "hybrid", "--link-share", "100"]
+    program = [sys.executable, row.program.path, *row.program.options.split(), "--batch", "{batch}"]
     words = [COMMAND, "fit", "--json", *options, "--", *program]
     return json.loads(subprocess.run(list(map(str, words)), stdout=subprocess.PIPE, text=True, check=True).stdout)
+
+
+def at_its_batch(row: Row, machine: str, folder: Path) -> dict:
+    program = row.program._replace(options=f"{row.program.options} --batch {row.reached}")
+    there = planners.Row(row.name, program, machine, row.budget, row.paper)
+    return planners.plan_with(there, planners.trace_of(program, machine, folder), None, "hybrid")
 
 
 def cell(point: dict | None) -> str:
@@ -44,19 +96,28 @@ def cell(point: dict | None) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", nargs="+", choices=[row.model for row in ROWS])
+    parser.add_argument("--only", nargs="+", default=[""], help="texts of the rows' names")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
-    heads = ["net", "machine, memory", "the paper", "plain PyTorch", "without paging"]
+    heads = ["net", "machine, memory", "the paper", "overhead there", "plain PyTorch", "without paging"]
     heads += [f"at {overhead:.0%}" for overhead in OVERHEADS] + ["at any cost"]
     print("| " + " | ".join(heads) + " |\n|" + "---|" * len(heads))
     results = {}
     for row in ROWS:
-        if options.only and row.model not in options.only:
+        if not any(text in row.name for text in options.only):
             continue
-        results[row.model] = result = found(row)
+        with tempfile.TemporaryDirectory() as folder:
+            machine = machine_of(row, Path(folder))
+            there = at_its_batch(row, machine, Path(folder))
+            results[row.name] = result = {**fit(row, machine), "there": there}
         within = {entry["overhead"]: entry["largest"] for entry in result["within"]}
-        cells = [row.model, f"`{row.machine}`, {row.budget}", row.paper, result["plain"], result["unpaged"]["size"]]
+        cells = [
+            row.name,
+            f"`{row.machine}`, {row.budget}",
+            row.paper,
+            f"{there['overhead']:.1%}" if there["fits"] else "none",
+        ]
+        cells += [result["plain"], result["unpaged"]["size"]]
         cells += [cell(within[overhead]) for overhead in OVERHEADS] + [cell(result["largest"])]
         print("| " + " | ".join(map(str, cells)) + " |", flush=True)
     if options.json:

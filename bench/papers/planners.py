@@ -3,9 +3,10 @@
 .venv/bin/python bench/papers/planners.py [--only TEXT ...] [--full] [--json out/planners.json]
 
 Prints a table in Markdown: the overhead of each planner's plan over the step's compute in percent, or `none` where it has
-no plan; and of hybrid's plan what it pages out in a step, the most that is on the host at once, and the waste of its
-placement. All have the whole budget and the whole of the machines' links, whose rates are those that links deliver.
---full adds programs whose plans take minutes.
+no plan. Of hybrid's plan also: the bytes that it pages out in a step and the most that have a slot on the host at once,
+the latter in percent of what hybrid and what vdnn pages out, and the waste of its placement. All have the whole budget
+and the whole of the machines' links, whose rates are those that links deliver. --full adds programs whose plans take
+minutes.
 """
 
 import argparse
@@ -28,6 +29,7 @@ LARGE = HERE.parents[1] / "test" / "programs" / "large"
 PLANNERS = "meng vdnn vdnnpp accudnn layrub sqrt dtr capuchin recompute pages hybrid".split()
 GB = 10**9
 GIB = 2**30
+HEADS_OF_BYTES = ["out / host, GiB", "of out", "of vdnn's out", "waste"]  # of hybrid's plan; shares in percent
 
 
 class Program(NamedTuple):
@@ -88,7 +90,7 @@ ROWS = [
         True,
         "h200-141g",
     ),
-    Row("ResNet-2000, batch 32", large("resnet50", "--depth 2000 --batch 32"), "m40-12g", "12GiB", "none", True),
+    Row("ResNet-2000, batch 32", large("resnet50", "--depth 2000 --batch 32"), "m40-12g", "12GiB", "Meng: fits", True),
     Row(
         "ResNet-8000, batch 16",
         vision("resnet8000", 16, "--no-foreach"),
@@ -110,7 +112,7 @@ ROWS = [
 
 def trace_of(program: Program, machine: str, folder: Path) -> Path:
     """Of one step, as a dry run; made once."""
-    trace = folder / f"{'_'.join([program.path.stem, *program.options.split(), machine])}.trace"
+    trace = folder / f"{'_'.join([program.path.stem, *program.options.split(), Path(machine).name])}.trace"
     if not trace.exists():
         words = [COMMAND, "trace", "--dry", "--device", "cuda", "--machine", machine, "-o", trace, "--"]
         words += [sys.executable, program.path, *program.options.split()]
@@ -128,27 +130,27 @@ def on_host(plan: Path) -> int:
             ops = int(fields["ops"])
         elif kind == "row" and words[0] != "temporary":
             rows[words[0]].append(fields)
-    change = defaultdict(int)  # by op
+    spans = []  # size, and the ops between which it has a slot
     for of_storage in rows.values():
-        size, since = int(of_storage[0]["bytes"]), None
-        for begin in (None, 0):  # the second window is as all later ones
-            since = since if since is None else begin
+        size, begin = int(of_storage[0]["bytes"]), None
+        for window in range(2):  # the second is as all later ones
+            begin = None if begin is None else 0
             for row in of_storage:
                 end = int(row["end"])
-                if row["leave"] in ("page_out", "drop") and since is None:
-                    since = end
-                elif row["leave"] == "dies" and since is not None:
-                    if begin == 0:
-                        change[since] += size
-                        change[end] -= size
-                    since = None
-        if since is not None:
-            change[since] += size
-            change[ops] -= size
+                if row["leave"] in ("page_out", "drop") and begin is None:
+                    begin = end
+                elif row["leave"] == "dies" and begin is not None:
+                    spans += [(size, begin, end)] if window == 1 else []
+                    begin = None
+        spans += [(size, begin, ops)] if begin is not None else []
+    change = defaultdict(int)  # by op
+    for size, begin, end in spans:
+        change[begin] += size
+        change[end] -= size
     return max(accumulate(change[op] for op in sorted(change)), default=0)
 
 
-def plan_with(row: Row, trace: Path, timeout: float, planner: str) -> dict:
+def plan_with(row: Row, trace: Path, timeout: float | None, planner: str) -> dict:
     """The figures of `simulate --json`, and the seconds that planning took; only `fits` if there is no plan."""
     plan = trace.with_name(f"{planner}.plan")
     plan.unlink(missing_ok=True)
@@ -178,12 +180,14 @@ def cell(found: dict) -> str:
     return f"{100 * found['overhead']:.1f}" if found["fits"] else "none"
 
 
-def cells_of_bytes(found: dict) -> list[str]:
-    if not found["fits"]:
-        return ["-"] * 3
-    out, host = found["page_out_bytes"], found["host_bytes"]
-    share = f" ({host / out:.0%})" if out else ""
-    return [f"{out / GIB:.1f}", f"{host / GIB:.1f}{share}", f"{100 * found['placement_waste']:.1f}"]
+def cells_of_bytes(plans: dict) -> list[str]:
+    hybrid, vdnn = plans["hybrid"], plans.get("vdnn", {"fits": False})
+    if not hybrid["fits"]:
+        return ["none"] * len(HEADS_OF_BYTES)
+    out, host = hybrid["page_out_bytes"], hybrid["host_bytes"]
+    of_vdnn = f"{100 * host / vdnn['page_out_bytes']:.0f}" if vdnn["fits"] else "none"
+    of_out = f"{100 * host / out:.0f}" if out else "none"
+    return [f"{out / GIB:.1f} / {host / GIB:.1f}", of_out, of_vdnn, f"{100 * hybrid['placement_waste']:.1f}"]
 
 
 def main() -> None:
@@ -195,7 +199,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     heads = ["program", "machine, budget", "published", *options.planners]
-    heads += ["out, GiB", "on the host, GiB", "waste"] if "hybrid" in options.planners else []
+    heads += HEADS_OF_BYTES if "hybrid" in options.planners else []
     print("| " + " | ".join(heads) + " |\n|" + "---|" * len(heads))
     results = []
     with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -207,7 +211,7 @@ def main() -> None:
             found = dict(zip(options.planners, pool.map(plan, options.planners)))
             budget = row.budget if not row.budget.isdigit() else f"{int(row.budget) / GB:g} GB"
             cells = [row.name, f"`{row.machine}`, {budget}", row.published, *map(cell, found.values())]
-            cells += cells_of_bytes(found["hybrid"]) if "hybrid" in found else []
+            cells += cells_of_bytes(found) if "hybrid" in found else []
             print("| " + " | ".join(cells) + " |", flush=True)
             results.append({**row._asdict(), "program": str(row.program), "plans": found})
     if options.json:
