@@ -58,9 +58,9 @@ def measure(torch):
     card = torch.cuda.get_device_properties(0)
     small = torch.ones(1, device="cuda")
     launch = milliseconds(torch, lambda: small.add_(1), repeats=200)
-    a, b, c = (torch.ones(_STREAMED, device="cuda") for _ in range(3))
+    a = torch.ones(_STREAMED, device="cuda")
+    b, c = a.clone(), a.clone()
     streamed = milliseconds(torch, lambda: torch.add(a, b, out=c)) - launch
-    del a, b, c
 
     def device(count):
         return torch.empty(count, dtype=torch.uint8, device="cuda")

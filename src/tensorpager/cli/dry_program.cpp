@@ -108,6 +108,19 @@ TorchMemory torch_memory_of(const DryRun& run) {
   return {bytes("max_allocated_bytes"), bytes("max_reserved_bytes")};
 }
 
+std::optional<std::chrono::duration<double>> step_under_plans(base::Bytes budget, const files::path& stats,
+                                                              const files::path& log, const Program& program) {
+  const Settings settings{{"TENSORPAGER_BUDGET", std::to_string(budget.count())},
+                          {"TENSORPAGER_PLAN_SYNC", "1"},
+                          {"TENSORPAGER_STATS", stats.string()},
+                          {"TENSORPAGER_QUIET", "1"}};
+  run_child(settings, program, log);
+  std::ifstream in(stats);
+  if (!in) return std::nullopt;
+  const double seconds = nlohmann::json::parse(in).value("step_seconds", 0.0);
+  return seconds > 0 ? std::optional(std::chrono::duration<double>(seconds)) : std::nullopt;
+}
+
 fit::Gradients gradients_of(const RealSteps& run, const Program& program) {
   Settings settings{{"TENSORPAGER_GRADIENTS", std::to_string(run.steps) + ":" + run.gradients.string()},
                     {"TENSORPAGER_QUIET", "1"}};

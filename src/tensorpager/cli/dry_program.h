@@ -1,7 +1,9 @@
 // Runs a program in a child process, dry as a rule, to learn what one of its steps does.
 #pragma once
 
+#include <chrono>
 #include <filesystem>
+#include <optional>
 #include <string>
 
 #include "tensorpager/cli/command.h"
@@ -47,6 +49,11 @@ struct RealSteps {
   std::filesystem::path gradients;  // file that gets what is known of them
   std::filesystem::path log;        // file that gets what the program prints; empty: it is shown
 };
+
+/// Runs the program to its end under a budget, with plans. Returns the wall time of a step under them, or nullopt if it
+/// failed or tells of no steps.
+std::optional<std::chrono::duration<double>> step_under_plans(base::Bytes budget, const std::filesystem::path& stats,
+                                                              const std::filesystem::path& log, const Program& program);
 
 /// Runs the program with all its numbers. Throws NotPossible with its last lines if it did fewer than 3 steps.
 fit::Gradients gradients_of(const RealSteps& run, const Program& program);

@@ -98,6 +98,14 @@ void print_noise(const fit::NoiseScale& noise) {
                 static_cast<unsigned long long>(noise.steps));
 }
 
+void print_measured(const std::vector<MeasuredSize>& all) {
+  std::printf("measured under plans, of which the quickest is the answer:");
+  for (const MeasuredSize& one : all)
+    std::printf("%s %llu: %.1f", &one == &all.front() ? "" : ",", static_cast<unsigned long long>(one.size),
+                one.per_second);
+  std::printf(" a second\n");
+}
+
 void print_learning_rate(const LearningRate& rate) {
   std::printf("learning rate for %llu samples a step: %.4g by the linear rule, with a warm-up; %.4g by the square root",
               static_cast<unsigned long long>(rate.samples), rate.linear, rate.square_root);
@@ -117,6 +125,9 @@ void print_fit_json(const FitAnswer& answer) {
   Json within = Json::array();
   for (std::size_t i = 0; i < answer.found.within.size(); ++i)
     within.push_back({{"overhead", answer.question.overheads[i]}, {"largest", to_json(answer.found.within[i])}});
+  Json measured = Json::array();
+  for (const MeasuredSize& one : answer.measured)
+    measured.push_back({{"size", one.size}, {"per_second", one.per_second}});
   Json tried = Json::array();
   for (const Point& point : answer.found.tried) tried.push_back(to_json(point));
   const Json all = {{"machine", answer.machine},
@@ -132,6 +143,7 @@ void print_fit_json(const FitAnswer& answer) {
                     {"largest", to_json(answer.found.largest)},
                     {"quickest_within", answer.question.within},
                     {"quickest", to_json(answer.found.quickest)},
+                    {"measured", measured},
                     {"data_parallel", answer.ranks ? to_json(*answer.ranks, *answer.found.quickest) : Json(nullptr)},
                     {"gradient_noise_scale", to_json(answer.noise)},
                     {"learning_rate", to_json(answer.learning_rate)},
@@ -159,6 +171,7 @@ void print_fit(const FitAnswer& answer) {
     print_point("at " + percent(answer.question.overheads[i]), answer.found.within[i], "none");
   print_point("at any cost", answer.found.largest, "none: the budget is below the floor");
   print_point("most within " + percent(answer.question.within), answer.found.quickest, "none");
+  if (!answer.measured.empty()) print_measured(answer.measured);
   if (answer.ranks) print_ranks(*answer.ranks, *answer.found.quickest);
   if (answer.noise) print_noise(*answer.noise);
   if (answer.learning_rate) print_learning_rate(*answer.learning_rate);

@@ -28,6 +28,12 @@ struct LearningRate {
   std::optional<double> by_noise;  // nullopt: the gradient noise scale was not asked for
 };
 
+/// Real steps under the budget, with plans.
+struct MeasuredSize {
+  std::uint64_t size;
+  double per_second;
+};
+
 /// What `tensorpager fit` found.
 struct FitAnswer {
   std::string machine;
@@ -37,7 +43,8 @@ struct FitAnswer {
   std::optional<base::Bytes> card;  // memory that CUDA reports; nullopt on the CPU
   std::optional<fit::Plain> plain;  // torch without Tensorpager; nullopt on the CPU
   fit::Found found;
-  std::optional<RanksAnswer> ranks;  // nullopt: one rank
+  std::vector<MeasuredSize> measured;  // by size; of them the quickest is the answer; empty: none were run
+  std::optional<RanksAnswer> ranks;    // nullopt: one rank
   std::optional<fit::NoiseScale> noise;
   std::optional<LearningRate> learning_rate;
   std::vector<std::uint64_t> traced;  // sizes

@@ -202,7 +202,9 @@ void Guide::check_pause() {
 Progress Guide::progress() const {
   const ProgressMeter::Reading now = read(pager_, recorder_, ops_);
   const std::lock_guard lock(mutex_);
-  return meter_.progress(now);
+  Progress progress = meter_.progress(now);
+  progress.step_seconds = step_clock_.median();
+  return progress;
 }
 
 }  // namespace tensorpager::guide

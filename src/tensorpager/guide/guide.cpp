@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "tensorpager/base/clock.h"
 #include "tensorpager/guide/analysis.h"
 
 namespace tensorpager::guide {
@@ -79,6 +80,7 @@ void Guide::hint(base::Hint hint) noexcept {
   std::uint64_t steps = 0;
   {
     const std::lock_guard lock(mutex_);
+    step_clock_.step_ends(base::seconds_now());
     is_due = schedule_.count_step();
     if (is_paused(phase_)) return;
     steps = schedule_.steps();

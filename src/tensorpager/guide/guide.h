@@ -26,6 +26,7 @@
 #include "tensorpager/guide/phase.h"
 #include "tensorpager/guide/profile.h"
 #include "tensorpager/guide/progress_meter.h"
+#include "tensorpager/guide/step_clock.h"
 #include "tensorpager/pager/pager.h"
 #include "tensorpager/plan/plan_cache.h"
 #include "tensorpager/trace/recorder.h"
@@ -103,6 +104,7 @@ class Guide final : public base::EventSink {
   AnalysisSchedule schedule_;
   Adherence adherence_;
   ProgressMeter meter_;
+  StepClock step_clock_;
   std::shared_ptr<const Profile> pending_;        // made, and not active yet
   std::shared_ptr<const Profile> known_;          // that became active last
   pager::TransferCosts costs_before_;             // when a plan became active and none was

@@ -20,6 +20,8 @@ struct Progress {
   // Since it became active, of all that the program did:
   double followed_share = 0;     // of the ops that touch a block
   double measured_overhead = 0;  // time that paging took of ops, over all other time
+  // Of the program, with a plan or without:
+  double step_seconds = 0;  // the median of its latest steps, nine at most; 0 if it tells of none
 
   template <typename Visit>
   void for_each(Visit&& visit) const {
@@ -32,6 +34,7 @@ struct Progress {
     visit("placement_waste", placement_waste);
     visit("followed_share", followed_share);
     visit("measured_overhead", measured_overhead);
+    visit("step_seconds", step_seconds);
   }
 };
 
