@@ -142,8 +142,8 @@ MUTATIONS = [
     Mutation(
         "what-is-rebuilt-as-an-argument-always-stays",
         "planning/recomputation.cpp",
-        "(missing_[*gap] == Drop::kOnce || of_.droppable_[*gap].to == before)",
-        "(missing_[*gap] != Drop::kKept)",
+        "(missing_[gap] == Drop::kOnce || of_.droppable_[gap].to == before)",
+        "(missing_[gap] != Drop::kKept)",
         "planning",
     ),
     Mutation(

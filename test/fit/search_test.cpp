@@ -89,6 +89,30 @@ TEST(Search, MakesNoMorePlansThanItMay) {
   EXPECT_EQ(plans, 4u);
 }
 
+TEST(NearQuickest, SpreadsOverThoseThatMayBeTheQuickest) {
+  Found all;
+  const auto point_of = [](std::uint64_t size, double per_second, double overhead) {
+    Point point;
+    point.size = size;
+    const std::chrono::duration<double> step(static_cast<double>(size) / per_second);
+    point.cost.step = std::chrono::duration_cast<machine::Nanoseconds>(step);
+    point.cost.overhead = overhead;
+    return point;
+  };
+  for (std::uint64_t size = 1; size <= 9; ++size) all.tried.push_back(point_of(size, size == 1 ? 50 : 90, 0));
+  all.tried.push_back(point_of(10, 100, 0.1));
+  all.tried.push_back(point_of(11, 200, 0.5));
+  all.quickest = all.tried[9];
+  const auto sizes_of = [](const std::vector<Point>& points) {
+    std::vector<std::uint64_t> sizes;
+    sizes.reserve(points.size());
+    for (const Point& point : points) sizes.push_back(point.size);
+    return sizes;
+  };
+  EXPECT_EQ(sizes_of(near_quickest(all, 0.1, 5)), (std::vector<std::uint64_t>{2, 4, 6, 8, 10}));
+  EXPECT_EQ(near_quickest(all, 0.1, 20).size(), 9u);
+}
+
 TEST(LargestSize, IsExactFromAnyStart) {
   for (const std::uint64_t near : {1, 7, 100, 1000})
     for (const std::uint64_t most : {0, 1, 2, 6, 7, 8, 99, 100, 12345})

@@ -79,10 +79,12 @@ void run_dry(const DryRun& run, const Program& program, const char* what) {
       {"TENSORPAGER_TRACE", run.trace.string()},
       {"TENSORPAGER_STATS", run.stats.string()},
       {"TENSORPAGER_DEVICE", run.card.empty() ? "cpu" : "cuda"}};
-  if (run.dry)
+  if (run.dry) {
     settings["TENSORPAGER_DRY"] = "1";
-  else
-    settings["TENSORPAGER_TRACE_CLASS"] = "step", settings["TENSORPAGER_ON_DEMAND"] = "1";
+  } else {
+    settings["TENSORPAGER_TRACE_CLASS"] = "step";
+    settings["TENSORPAGER_ON_DEMAND"] = "1";
+  }
   // A dry run lists all storages, and notices by them that a step repeats; without the small ones it takes the whole
   // program. A real run lists those that are paged.
   if (run.dry && !run.all_storages) {

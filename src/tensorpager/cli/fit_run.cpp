@@ -6,7 +6,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <sstream>
 #include <thread>
 #include <utility>
 
@@ -28,32 +27,6 @@ namespace {
 /// Larger traces take seconds to plan, so fewer sizes are tried.
 unsigned most_plans(std::size_t ops) { return ops > 5000 ? 8 : ops > 1500 ? 14 : 24; }
 
-/// A learning rate that is good for some number of samples.
-struct ReferenceRate {
-  double rate;
-  std::uint64_t samples;
-
-  LearningRate at(std::uint64_t others, const std::optional<fit::NoiseScale>& noise) const {
-    const auto from = static_cast<double>(samples), to = static_cast<double>(others);
-    return {.samples = others,
-            .linear = rate * to / from,
-            .square_root = rate * std::sqrt(to / from),
-            .by_noise = noise ? std::optional(fit::rate_by_noise(rate, from, to, *noise)) : std::nullopt};
-  }
-};
-
-/// Returns nullopt if there is no text. Throws InvalidArgument for a wrong one.
-std::optional<ReferenceRate> parse_reference(const std::string& text) {
-  if (text.empty()) return std::nullopt;
-  double rate = 0;
-  char at = 0;
-  std::int64_t samples = 0;
-  std::istringstream words(text);
-  if (!(words >> rate >> at >> samples) || !words.eof() || at != '@' || !(rate > 0) || samples <= 0)
-    throw base::InvalidArgument("--learning-rate '" + text + "': write the rate that is good for a size, as 0.1@256");
-  return ReferenceRate{.rate = rate, .samples = static_cast<std::uint64_t>(samples)};
-}
-
 fit::Ranks parse_ranks(const FitOptions& options, const machine::Machine& machine) {
   fit::Ranks ranks{.count = options.ranks, .bytes_per_second = machine.out.fastest()};
   if (!options.interconnect.empty())
@@ -68,7 +41,7 @@ class Fit {
         template_(program),
         machine_(machine::find_machine(machine_of_card(options.machine))),
         ranks_(parse_ranks(options, machine_)),
-        reference_(parse_reference(options.learning_rate)) {}
+        reference_(fit::parse_reference_rate(options.learning_rate)) {}
 
   FitAnswer run() {
     FitAnswer answer;
@@ -219,24 +192,11 @@ class Fit {
     return fit::largest_plain(scaling, card - std::min(card, fit::kContext), options_.to, reserved_, ask);
   }
 
-  /// Some of the sizes that may be the quickest, evenly spread by their number.
-  static std::vector<fit::Point> candidates(const fit::Found& found, double within) {
-    constexpr double kNear = 0.75;    // of the most samples a second: simulated steps are up to a fifth off
-    constexpr std::size_t kMost = 5;  // each takes as long as the program runs
-    std::vector<fit::Point> near;
-    for (const fit::Point& point : found.tried)
-      if (point.cost.overhead <= within && point.per_second() >= kNear * found.quickest->per_second())
-        near.push_back(point);
-    if (near.size() <= kMost) return near;
-    std::vector<fit::Point> some;
-    for (std::size_t i = 0; i < kMost; ++i) some.push_back(near[i * (near.size() - 1) / (kMost - 1)]);
-    return some;
-  }
-
   /// The simulation leaves out what transfers take of ops beside them, so the quickest is found by real runs.
   void measure(FitAnswer& answer) const {
+    constexpr std::size_t kMost = 5;  // each takes as long as the program runs
     double most = 0;
-    for (const fit::Point& point : candidates(answer.found, answer.question.within)) {
+    for (const fit::Point& point : fit::near_quickest(answer.found, answer.question.within, kMost)) {
       say("run under the budget at " + template_.name() + " " + std::to_string(point.size));
       const auto log = options_.verbose ? std::filesystem::path() : scratch_ / "measured.log";
       const auto step =
@@ -321,7 +281,7 @@ class Fit {
   const ProgramTemplate template_;
   const machine::Machine machine_;
   const fit::Ranks ranks_;
-  const std::optional<ReferenceRate> reference_;
+  const std::optional<fit::ReferenceRate> reference_;
   const Scratch scratch_;
   Lists lists_ = Lists::kAll;                      // of the traces that are scaled
   std::map<std::uint64_t, base::Bytes> reserved_;  // by torch's allocator in dry runs, by size

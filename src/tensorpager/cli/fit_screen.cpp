@@ -74,7 +74,7 @@ Json to_json(const std::optional<fit::NoiseScale>& noise) {
           {"steps", noise->steps}};
 }
 
-Json to_json(const std::optional<LearningRate>& rate) {
+Json to_json(const std::optional<fit::LearningRate>& rate) {
   if (!rate) return nullptr;
   return {{"samples", rate->samples},
           {"linear", rate->linear},
@@ -106,7 +106,7 @@ void print_measured(const std::vector<MeasuredSize>& all) {
   std::printf(" a second\n");
 }
 
-void print_learning_rate(const LearningRate& rate) {
+void print_learning_rate(const fit::LearningRate& rate) {
   std::printf("learning rate for %llu samples a step: %.4g by the linear rule, with a warm-up; %.4g by the square root",
               static_cast<unsigned long long>(rate.samples), rate.linear, rate.square_root);
   if (rate.by_noise) std::printf("; %.4g by the noise scale", *rate.by_noise);

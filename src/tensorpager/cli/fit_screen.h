@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tensorpager/fit/data_parallel.h"
+#include "tensorpager/fit/learning_rate.h"
 #include "tensorpager/fit/noise_scale.h"
 #include "tensorpager/fit/plain.h"
 #include "tensorpager/fit/search.h"
@@ -18,14 +19,6 @@ struct RanksAnswer {
   fit::Ranks ranks;
   fit::Reduction reduction;  // under the plan
   fit::Reduction resident;   // were all storages resident
-};
-
-/// By the rules of Goyal et al. 2017 (linear, with a warm-up of some epochs) and Krizhevsky 2014 (square root; for Adam
-/// Malladi et al. 2022), and by the gradient noise scale (McCandlish et al. 2018).
-struct LearningRate {
-  std::uint64_t samples;  // of a step, on all ranks
-  double linear, square_root;
-  std::optional<double> by_noise;  // nullopt: the gradient noise scale was not asked for
 };
 
 /// Real steps under the budget, with plans.
@@ -46,7 +39,7 @@ struct FitAnswer {
   std::vector<MeasuredSize> measured;  // by size; of them the quickest is the answer; empty: none were run
   std::optional<RanksAnswer> ranks;    // nullopt: one rank
   std::optional<fit::NoiseScale> noise;
-  std::optional<LearningRate> learning_rate;
+  std::optional<fit::LearningRate> learning_rate;
   std::vector<std::uint64_t> traced;  // sizes
   std::string checked;                // what the last dry run says of the scaled trace; empty if nothing fits
   bool is_as_scaled = true;           // whether it says that they are equal

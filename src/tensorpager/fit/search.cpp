@@ -146,6 +146,19 @@ std::uint64_t largest_size(std::uint64_t near, std::uint64_t most,
   return yes;
 }
 
+std::vector<Point> near_quickest(const Found& found, double within, std::size_t most) {
+  constexpr double kNear = 0.75;  // of the most samples a second
+  std::vector<Point> near;
+  for (const Point& point : found.tried)
+    if (point.cost.overhead <= within && point.per_second() >= kNear * found.quickest->per_second())
+      near.push_back(point);
+  if (near.size() <= most) return near;
+  std::vector<Point> some;
+  some.reserve(most);
+  for (std::size_t i = 0; i < most; ++i) some.push_back(near[i * (near.size() - 1) / (most - 1)]);
+  return some;
+}
+
 Found search(const Scaling& scaling, const machine::Machine& machine, const planning::Planner& planner,
              const Question& question, const std::function<void(std::uint64_t)>& progress) {
   return Search(scaling, machine, planner, question, progress).run();

@@ -46,6 +46,11 @@ struct Found {
 Found search(const Scaling& scaling, const machine::Machine& machine, const planning::Planner& planner,
              const Question& question, const std::function<void(std::uint64_t size)>& progress = {});
 
+/// At most so many of the sizes that were tried, at least two, whose overhead is within what is allowed and which may
+/// be the quickest, as simulated steps are up to a fifth off: evenly spread by their number, by size. `found` has a
+/// quickest.
+std::vector<Point> near_quickest(const Found& found, double within, std::size_t most);
+
 /// The largest size up to `most` that `allows` says yes to, if it says yes up to that one and no beyond; 0 if not even
 /// 1. Sizes near `near` are tried first.
 std::uint64_t largest_size(std::uint64_t near, std::uint64_t most,
