@@ -89,7 +89,9 @@ TEST_F(LargestPlain, IsTheModelsWhereTheProgramCannotRun) {
 }
 
 TEST_F(LargestPlain, IsNoneOnlyIfTheAllocatorSaysSoOfOne) {
-  EXPECT_EQ(find(10_MiB).size, 0u);
+  const Plain found = find(10_MiB);
+  EXPECT_EQ(found.size, 0u);
+  EXPECT_TRUE(found.is_confirmed);
   EXPECT_EQ(asked_, std::vector<std::uint64_t>{1});
 }
 

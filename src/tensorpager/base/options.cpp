@@ -162,8 +162,7 @@ constexpr Option kOptions[] = {
      .kind = ValueKind::kSwitch,
      .takers = kRunAndPrograms,
      .help = "Let plans also drop tensors and run the ops again that made them, where that is quicker than to move "
-             "them: the "
-             "default with `--device cuda`, where `--recompute=0` turns it off",
+             "them: the default with `--device cuda`, where `--recompute=0` turns it off",
      .read = [](Config& c, std::string_view t) { c.recompute = parse_switch(t); }},
     {.name = "--plan-sync",
      .variable = "TENSORPAGER_PLAN_SYNC",

@@ -82,8 +82,10 @@ Plain largest_plain(const Scaling& scaling, base::Bytes room, std::uint64_t most
         largest_size(known.rbegin()->first, most, [&](std::uint64_t size) { return model.predicted(size) <= room; });
     std::uint64_t size = std::clamp(largest, fits, next == known.end() ? most : next->first - 1);
     if (size == 0 && !known.contains(1)) size = 1;  // only the allocator says that there is none
-    if (size == 0) return {};
-    if (size == fits || asked == kMostAsked) return {.size = fits, .reserved = known[fits], .is_confirmed = true};
+    if (size == 0) return {.is_confirmed = true};
+    if (size == fits || (asked == kMostAsked && fits > 0))
+      return {.size = fits, .reserved = known.at(fits), .is_confirmed = true};
+    if (asked == kMostAsked) return {};
     const std::optional<base::Bytes> reserved = ask(size);
     if (!reserved) return {.size = size, .reserved = model.predicted(size)};
     known[size] = *reserved;

@@ -20,8 +20,8 @@ base::Bytes reserved_by_torch(const trace::Trace& trace);
 using Reserved = std::map<std::uint64_t, base::Bytes>;
 
 struct Plain {
-  std::uint64_t size = 0;     // the largest that fits; 0 if not even 1
-  base::Bytes reserved;       // there
+  std::uint64_t size = 0;     // the largest that fits; 0 if not even 1, or if none was found that does
+  base::Bytes reserved = {};  // there
   bool is_confirmed = false;  // by the allocator; else it is what the model says
 };
 
