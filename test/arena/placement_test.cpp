@@ -141,6 +141,15 @@ TEST(Placement, KeepsAReserveBesideTheSlabsForMoreOfThem) {
   EXPECT_EQ(find(98), 2u) << "where there is no other place";
 }
 
+// ...BBBBBBB: a quarter of the arena at most is kept for what is expected, and a little more.
+TEST_F(PlacementTest, EvictsPiecesBeforeItTakesTheRoomOfExpectedSlabs) {
+  placement_.expect_slabs(units(5));
+  take(3, 7);
+  EXPECT_EQ(std::get<ToEvict>(find({.bytes = units(2)})).place, place(3, 2));
+  fix(3);
+  EXPECT_EQ(find_free({.bytes = units(2)}), place(1, 2));  // where no place can be made above
+}
+
 TEST_F(PlacementTest, MovesAPieceOnlyWhereNothingElseIs) {
   take(2, 3), take(7, 1);
   EXPECT_TRUE(placement_.can_move(at(2), place(3, 3))) << "it overlaps itself";

@@ -103,7 +103,10 @@ TEST(Region, KeepsTheLowEndForThoseThatArePutThere) {
   region.keep_low(at(2));
   EXPECT_EQ(region.find_gap(units(8)), at(2));
   EXPECT_FALSE(region.has_gap(units(9)));
-  EXPECT_EQ(region.find_gap(units(9)), at(1));  // where there is no other place
+  EXPECT_EQ(region.find_gap(units(9)), at(1));  // where there is no other gap
+  region.keep_low(at(2), at(2));
+  EXPECT_EQ(region.find_gap(units(9)), std::nullopt);
+  EXPECT_EQ(region.cheapest_run(units(9), Fit::kCheapest, all_but({})).value().offset, at(1));
 }
 
 TEST(Region, GathersMovablePiecesAtTheLowEndOfTheirRun) {

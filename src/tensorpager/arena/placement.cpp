@@ -15,6 +15,7 @@ namespace {
 constexpr std::uint64_t kReserveShare = 50;
 constexpr Bytes kLeastReserve{std::uint64_t{1} << 20};
 constexpr Bytes kMostReserve{std::uint64_t{256} << 20};  // a large budget does not need more
+constexpr std::uint64_t kMostExpectedShare = 4;          // of the arena, for slabs that may never come
 /// A dirty piece must be written to the tier before it can go, and both kinds must be read back.
 constexpr double kDirtyCost = 2, kCleanCost = 1;
 
@@ -34,7 +35,13 @@ void Placement::keep_reserve() {
   const std::uint64_t limit = region_.limit().count();
   const std::uint64_t least = std::min(kLeastReserve.count(), limit / 16);
   const std::uint64_t reserve = std::clamp(limit / kReserveShare, least, kMostReserve.count());
-  region_.keep_low(slabs_.count() + reserve);
+  const std::uint64_t expected = std::min(expected_slabs_.count(), limit / kMostExpectedShare);
+  region_.keep_low(std::max(slabs_.count(), expected) + reserve, expected);
+}
+
+void Placement::expect_slabs(Bytes bytes) {
+  expected_slabs_ = bytes;
+  keep_reserve();
 }
 
 /// The bytes that eviction moves, over how long the piece was not used: its likely cost per op.

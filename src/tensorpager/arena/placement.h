@@ -5,8 +5,10 @@
 //   0   slabs  reserve        unplanned          what plans place   limit
 //   |####|####|.......|......|======|....|==|====|=======|==========|
 //
-// Slab chunks never move and gather at the low end. Plans count their offsets from the high end. A piece that no plan
-// knows is placed below what is kept for plans, else in the smallest gap, else where evicting neighbours costs least.
+// Slab chunks never move and gather at the low end, where room is kept for those that are expected: one that lies
+// elsewhere splits the arena for good, and is in the way of what plans place. Plans count their offsets from the high
+// end. A piece that no plan knows is placed below what is kept for plans, else in the smallest gap, else where evicting
+// neighbours costs least.
 //
 // A query changes nothing: `find` returns a place, and `take` takes it. Not thread-safe.
 #pragma once
@@ -70,6 +72,8 @@ class Placement {
   void set_limit(base::Bytes limit);
   base::Bytes limit() const { return region_.limit(); }
   std::vector<std::uint64_t> beyond_limit() const { return region_.beyond_limit(); }
+  /// So many bytes of slabs are likely to be taken in all.
+  void expect_slabs(base::Bytes bytes);
   /// Keeps so much of the high end for what plans place; other pieces go elsewhere if they can.
   void keep_for_plans(base::Bytes space) { planned_ = space; }
 
@@ -107,7 +111,8 @@ class Placement {
 
   base::Bytes granule_;
   Region region_;
-  base::Bytes slabs_;    // at the low end as far as they can
+  base::Bytes slabs_;  // at the low end as far as they can
+  base::Bytes expected_slabs_;
   base::Bytes planned_;  // at the high end
 };
 

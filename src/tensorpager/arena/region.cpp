@@ -56,7 +56,7 @@ bool Region::has_gap_beside(std::uint64_t taken, Bytes taken_size, Bytes size) c
 
 std::optional<std::uint64_t> Region::find_gap(Bytes size) const {
   const auto at = find_gap_above(kept_low_, size);
-  return at ? at : find_gap_above(0, size);
+  return at ? at : find_gap_above(strictly_low_, size);
 }
 
 std::optional<std::uint64_t> Region::find_gap_above(std::uint64_t least, Bytes size) const {
@@ -185,6 +185,7 @@ std::optional<Region::Run> Region::cheapest_run(Bytes size, Fit fit, const Cost&
   };
   search();
   if (!cheapest && least > 0) {
+    if (const auto gap = find_gap_above(0, size)) return Run{.offset = *gap, .to_remove = {}};
     least = 0;
     search();
   }

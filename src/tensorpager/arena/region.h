@@ -33,13 +33,18 @@ class Region {
   /// Sets the space to [0, limit). What is taken beyond stays so until it is given back.
   void set_limit(base::Bytes limit);
   base::Bytes limit() const { return base::Bytes(limit_); }
-  /// Bytes [0, end) are for pieces that are put there; others go there only if there is no other place.
-  void keep_low(std::uint64_t end) { kept_low_ = rounded_down(end); }
+  /// Bytes [0, end) are for pieces that are put there; others go there only if there is no other gap, and below
+  /// `strictly` only if no place can be made above.
+  void keep_low(std::uint64_t end, std::uint64_t strictly = 0) {
+    kept_low_ = rounded_down(end);
+    strictly_low_ = rounded_down(strictly);
+  }
 
   bool has_gap(base::Bytes size) const;
   /// Whether there would be such a gap if these bytes, which are free, were taken.
   bool has_gap_beside(std::uint64_t taken, base::Bytes taken_size, base::Bytes size) const;
-  /// The offset of `size` bytes at the high end of the smallest gap that holds them; nullopt if none does.
+  /// The offset of `size` bytes at the high end of the smallest gap that holds them; nullopt if none does, or one that
+  /// is kept low strictly.
   std::optional<std::uint64_t> find_gap(base::Bytes size) const;
   /// The highest place for `size` bytes, a multiple of the granule, within [begin, end); nullopt if there is none.
   std::optional<std::uint64_t> find_gap_within(std::uint64_t begin, std::uint64_t end, base::Bytes size) const;
@@ -57,7 +62,8 @@ class Region {
     std::uint64_t offset = 0;
     std::vector<std::uint64_t> to_remove;
   };
-  /// The run of neighbours whose summed cost is least; nullopt if there is none.
+  /// The run of neighbours whose summed cost is least, in what is kept low only if there is none above; nullopt if
+  /// there is none.
   std::optional<Run> cheapest_run(base::Bytes size, Fit fit, const Cost& cost) const;
   /// The largest run of bytes without a piece that cannot be emptied.
   base::Bytes largest_run(const Cost& cost) const;
@@ -91,15 +97,15 @@ class Region {
                             std::uint64_t begin, base::Bytes size, double& best) const;
   /// Whether [begin, end) holds `size` bytes above what is kept low.
   bool fits(std::uint64_t begin, std::uint64_t end, base::Bytes size) const;
-  std::optional<std::uint64_t> find_gap_above(std::uint64_t least, base::Bytes size) const;
   std::uint64_t rounded_down(std::uint64_t offset) const { return offset / granule_.count() * granule_.count(); }
+  std::optional<std::uint64_t> find_gap_above(std::uint64_t least, base::Bytes size) const;
   void add_gap(std::uint64_t begin, std::uint64_t end);
   void remove_gap(std::uint64_t begin, std::uint64_t end);
 
   base::Bytes granule_;
   base::Bytes taken_bytes_;
   std::uint64_t limit_ = 0;
-  std::uint64_t kept_low_ = 0;
+  std::uint64_t kept_low_ = 0, strictly_low_ = 0;
   std::map<std::uint64_t, std::uint64_t> taken_;               // offset -> size
   std::map<std::uint64_t, std::uint64_t> gaps_;                // begin -> end, all below the limit
   std::set<std::pair<std::uint64_t, std::uint64_t>> by_size_;  // (size, begin) of the same gaps

@@ -12,6 +12,7 @@ namespace tensorpager::cuda {
 
 #if TORCH_VERSION_MAJOR > 2 || TORCH_VERSION_MINOR >= 15
 
+base::Bytes BlasWorkspaces::usual() { return base::Bytes(0); }
 bool BlasWorkspaces::may_be_one(base::Bytes, device::Queue) { return false; }
 void BlasWorkspaces::note(const pager::Block&, device::Queue) {}
 void BlasWorkspaces::before_allocation(base::Bytes) {}
@@ -24,6 +25,8 @@ namespace {
 void keep_for_good(void*) {}
 
 }  // namespace
+
+base::Bytes BlasWorkspaces::usual() { return base::Bytes(2 * at::cuda::getChosenWorkspaceSize()); }
 
 bool BlasWorkspaces::may_be_one(base::Bytes size, device::Queue queue) {
   if (size.count() != at::cuda::getChosenWorkspaceSize()) return false;

@@ -23,6 +23,9 @@ class BlasWorkspaces {
  public:
   explicit BlasWorkspaces(pager::Pager& pager) : pager_(pager) {}
 
+  /// Bytes of the workspaces that most programs have: of the thread that runs the forward pass, and of the one that
+  /// runs the backward pass. CUDA is initialised.
+  static base::Bytes usual();
   /// Whether what this thread allocates may be the workspace of this queue: it has none yet, and that is its size. If
   /// so, it is best placed where it can stay, and noted.
   bool may_be_one(base::Bytes size, device::Queue queue);

@@ -32,7 +32,9 @@ CardMemory::CardMemory(Bytes budget, void (*thread_observer)())
       pager_(space_, binding_, std::make_unique<pager::LruPolicy>()),
       small_([this] { return pager_.acquire_slab_chunk(memory::SmallStorages::kChunk); },
              [this](device::Queue waiter, device::QueueSet others) { pager_.order_queue(waiter, others); }),
-      allocator_(pager_, streams_, small_, thread_observer) {}
+      allocator_(pager_, streams_, small_, thread_observer) {
+  binding_.places().expect_slabs(BlasWorkspaces::usual());
+}
 
 std::unique_ptr<transfer::Queues> CardMemory::make_queues(const base::Config& config, Bytes budget) {
   if (base::round_down(budget, memory::DeviceArena::kGranule) > arena_->size())

@@ -51,6 +51,8 @@ class Places {
 
   /// Sets the size of the arena. Returns the blocks that reach beyond it, which must be paged out.
   std::vector<Block*> set_limit(base::Bytes limit);
+  /// See arena::Placement.
+  void expect_slabs(base::Bytes bytes) { placement_.expect_slabs(bytes); }
   /// Keeps so much of the arena for planned blocks; unplanned blocks go elsewhere if they can.
   void keep_for_plans(base::Bytes space) { placement_.keep_for_plans(space); }
 
