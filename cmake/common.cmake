@@ -9,6 +9,13 @@ set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE RelWithDebInfo)
 endif()
+# A user's compiler may know warnings that ours does not.
+set(warnings_are_errors ON)
+if(SKBUILD)
+  set(warnings_are_errors OFF)
+endif()
+option(TENSORPAGER_WARNINGS_ARE_ERRORS "Stop at a warning of the compiler in our own code" ${warnings_are_errors})
+
 # -DNDEBUG in every preset: torch's headers change the layout of RecordFunction without it. Our own checks have switches of their own.
 add_compile_definitions(NDEBUG)
 
@@ -34,7 +41,7 @@ endif()
 
 function(tensorpager_own_target target)
   target_compile_options(${target} PRIVATE -Wall -Wextra -Wconversion -Wshadow)
-  if(NOT SKBUILD)  # a user's compiler may know warnings that ours does not
+  if(TENSORPAGER_WARNINGS_ARE_ERRORS)
     target_compile_options(${target} PRIVATE -Werror)
   endif()
   target_include_directories(${target} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src>)

@@ -21,7 +21,10 @@ set_target_properties(torch_cpu PROPERTIES INTERFACE_LINK_LIBRARIES "-L${TORCH_D
 # The CUDA half of torch, and the headers of the CUDA runtime and of cuDNN, which its wheels bring. A torch without CUDA has neither,
 # and the emulated card is then not built.
 set(TENSORPAGER_CUDA OFF)
-find_path(CUDA_RUNTIME_INCLUDE cuda_runtime_api.h PATHS ${TORCH_DIR}/../nvidia/cu13/include ${TORCH_DIR}/../nvidia/cuda_runtime/include /usr/local/cuda/include NO_DEFAULT_PATH)
+find_program(NVCC nvcc PATHS /usr/local/cuda/bin)
+get_filename_component(nvcc_directory "${NVCC}" DIRECTORY)
+# Its crt/ is in a wheel of its own, which is not always there.
+find_path(CUDA_RUNTIME_INCLUDE crt/host_defines.h PATHS ${TORCH_DIR}/../nvidia/cu13/include ${TORCH_DIR}/../nvidia/cuda_runtime/include ${nvcc_directory}/../include /usr/local/cuda/include NO_DEFAULT_PATH)
 find_path(CUDNN_INCLUDE cudnn.h PATHS ${TORCH_DIR}/../nvidia/cudnn/include /usr/include /usr/local/cuda/include NO_DEFAULT_PATH)
 if(EXISTS ${TORCH_DIR}/lib/libtorch_cuda.so AND CUDA_RUNTIME_INCLUDE AND CUDNN_INCLUDE)
   set(TENSORPAGER_CUDA ON)
