@@ -1,6 +1,8 @@
 """One training program of bench/gpu/card.py and bench/card_clock.py, in a process of its own: prints losses, times and memory as JSON.
 
 work.py NAME [--batch N] [--steps N] [--save-on-cpu] [--checkpoint] [--size tiny|small|full]
+
+Bits are comparable: torch is told to be deterministic, and cuDNN not to try which of its algorithms is the quickest.
 """
 
 import argparse
@@ -9,6 +11,7 @@ import hashlib
 import json
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -33,6 +36,7 @@ class Gpt(nn.Module):
 
 
 GPT_SIZES = {"tiny": (3, 192, 4, 500, 64), "small": (6, 384, 6, 1000, 128), "full": (24, 1024, 16, 50257, 1024)}
+LLAMA_SIZES = {"tiny": (256, 2, 1000, 64), "small": (512, 4, 4000, 256), "full": (2048, 16, 128256, 2048)}
 IMAGE_SIZES = {"tiny": 32, "small": 64, "full": 224}
 
 
@@ -48,18 +52,61 @@ def gpt2_medium(batch, size, checkpointed):
     return model, loss, torch.optim.AdamW(model.parameters(), 1e-4)
 
 
-def resnet50(batch, size, checkpointed):
-    from resnet50 import BLOCKS, Bottleneck, ResNet
+def llama_1b(batch, size, checkpointed):
+    """In bfloat16, with logits of an eighth of each sequence at a time."""
+    import llama8b
 
+    width, layers, words, length = LLAMA_SIZES[size]
+    model = llama8b.make_model(
+        argparse.Namespace(
+            vocabulary=words, width=width, layers=layers, heads=width // 64, device="cuda", checkpointing=checkpointed
+        )
+    )
+    tokens = torch.randint(0, words, (batch, length), device="cuda")
+    return model, lambda: llama8b.loss_of(model, tokens, 8), torch.optim.AdamW(model.parameters(), 1e-4)
+
+
+def images_on(model, batch, size, checkpointed):
     assert not checkpointed
-    model = ResNet(Bottleneck, BLOCKS[50], 1000).cuda()
+    model.cuda()
     pixels = IMAGE_SIZES[size]
     images = torch.randn(batch, 3, pixels, pixels, device="cuda")
     labels = torch.randint(0, 1000, (batch,), device="cuda")
-    return model, lambda: F.cross_entropy(model(images), labels), torch.optim.SGD(model.parameters(), 0.1, momentum=0.9)
+    return (
+        model,
+        lambda: F.cross_entropy(model(images), labels),
+        torch.optim.SGD(model.parameters(), 0.01, momentum=0.9),
+    )
 
 
-WORK = {"gpt2_medium": gpt2_medium, "resnet50": resnet50}
+def resnet(depth, *sizes):
+    from resnet50 import BLOCKS, Bottleneck, ResNet
+
+    return images_on(ResNet(Bottleneck, BLOCKS[depth], 1000), *sizes)
+
+
+def vgg16(*sizes):
+    from torchvision.models import vgg16
+
+    return images_on(vgg16(), *sizes)
+
+
+def launch_bound(batch, size, checkpointed):
+    """A hundred layers whose kernels take less time than the host needs to start them."""
+    assert not checkpointed
+    model = nn.Sequential(*[nn.Linear(64, 64) for _ in range(100)]).cuda()
+    x = torch.randn(batch, 64, device="cuda")
+    return model, lambda: model(x).square().mean(), torch.optim.SGD(model.parameters(), 0.1)
+
+
+WORK = {
+    "gpt2_medium": gpt2_medium,
+    "llama_1b": llama_1b,
+    "resnet50": partial(resnet, 50),
+    "resnet152": partial(resnet, 152),
+    "vgg16": vgg16,
+    "launch_bound": launch_bound,
+}
 
 
 def main():
@@ -73,6 +120,7 @@ def main():
     args = parser.parse_args()
     torch.manual_seed(0)
     torch.use_deterministic_algorithms(True, warn_only=True)
+    torch.utils.deterministic.fill_uninitialized_memory = False  # no program that is timed would have these kernels
     torch.backends.cudnn.benchmark = False
     model, loss_of, optimizer = WORK[args.name](args.batch, args.size, args.checkpoint)
     losses, seconds, marks = [], [], []
