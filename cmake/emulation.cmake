@@ -14,7 +14,8 @@ tensorpager_own_target(tensorpager_emulation)
 set_target_properties(tensorpager_emulation PROPERTIES
   OUTPUT_NAME tensorpager_emulation INSTALL_RPATH "\$ORIGIN;\$ORIGIN/../../torch/lib;${TORCH_DIR}/lib")
 target_link_libraries(tensorpager_emulation PRIVATE tensorpager_roofline tensorpager_fake_cuda_runtime torch_cuda)
-target_link_options(tensorpager_emulation PRIVATE -Wl,-Bsymbolic)
+target_link_options(tensorpager_emulation PRIVATE -Wl,-Bsymbolic -Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/c_exports.map)
+set_target_properties(tensorpager_emulation PROPERTIES LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/c_exports.map)
 # The time is in torch's headers when it is built, and in torch's kernels when it runs.
 target_compile_options(tensorpager_emulation PRIVATE -O1 -g1)
 target_precompile_headers(tensorpager_emulation PRIVATE <ATen/ATen.h> <ATen/core/dispatch/Dispatcher.h> <torch/library.h>)

@@ -7,12 +7,9 @@
 
 namespace tensorpager::pager {
 
-namespace detail {
-inline thread_local std::unique_ptr<std::string> t_shortage;
-}
-
-inline void note_shortage(std::string text) { detail::t_shortage = std::make_unique<std::string>(std::move(text)); }
+/// For this thread.
+void note_shortage(std::string text);
 /// The note since the last call; null if there is none.
-inline std::unique_ptr<std::string> take_shortage() { return std::move(detail::t_shortage); }
+std::unique_ptr<std::string> take_shortage();
 
 }  // namespace tensorpager::pager

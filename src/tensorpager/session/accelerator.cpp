@@ -17,7 +17,7 @@ namespace {
 void* load_beside(const char* name) {
   Dl_info self{};
   if (dladdr(reinterpret_cast<void*>(&load_beside), &self) == 0) return nullptr;
-  return dlopen((std::filesystem::path(self.dli_fname).parent_path() / name).c_str(), RTLD_NOW | RTLD_GLOBAL);
+  return dlopen((std::filesystem::path(self.dli_fname).parent_path() / name).c_str(), RTLD_NOW | RTLD_LOCAL);
 }
 
 template <typename Function>
