@@ -122,6 +122,9 @@ def main():
     torch.use_deterministic_algorithms(True, warn_only=True)
     torch.utils.deterministic.fill_uninitialized_memory = False  # no program that is timed would have these kernels
     torch.backends.cudnn.benchmark = False
+    torch.backends.cuda.enable_cudnn_sdp(
+        False
+    )  # whose backward pass adds in any order unless all must be deterministic
     model, loss_of, optimizer = WORK[args.name](args.batch, args.size, args.checkpoint)
     losses, seconds, marks = [], [], []
     for _ in range(args.steps):
