@@ -203,7 +203,8 @@ def test_estimate_is_one_screen_with_the_allocators_own_figures(tmp_path):
     assert found["max_allocated_bytes"] <= found["max_reserved_bytes"]
     assert found["optimizer_state_bytes"] >= 2 * found["parameter_bytes"] * 0.99 > 0  # Adam's
     if TORCH < (2, 15):  # later, a product's workspace is a temporary of that op
-        assert found["workspace_bytes"] == 2 * (32 << 20)  # of cuBLAS, on compute capability 9.0, of two threads
+        # cuBLAS's on compute capability 9.0, of two threads; and that of cuBLASLt, which adds biases.
+        assert found["workspace_bytes"] == 2 * (32 << 20) + (1 << 20)
     assert found["free"]["overhead"] <= 0.01 and found["free"]["budget_bytes"] <= found["need_bytes"]
 
 

@@ -1,16 +1,15 @@
-// cuBLAS's workspaces: 32 MiB for each thread and stream on a recent card, that torch takes from its allocator within
-// the first op that needs it, and keeps. So they would stay where they happened to be placed, in the midst of what is
-// paged. After that op such memory is replaced by some of our own, at the end of the arena where slabs are; torch tells
-// cuBLAS the address at each call.
+// cuBLAS's and cuBLASLt's workspaces: 32 MiB and 1 MiB for each thread and stream on a recent card, that torch takes
+// from its allocator within the first product of matrices, and keeps. So they would stay where they happened to be
+// placed, in the midst of what is paged, and no plan would know of them. Before that op torch is made to take them, and
+// is given memory at the end of the arena where slabs are.
 //
 // From torch 2.15 on an op frees its workspace, and there is nothing to do.
 #pragma once
 
 #include <atomic>
-#include <cstddef>
+#include <cstdint>
 #include <mutex>
-#include <set>
-#include <thread>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -21,33 +20,27 @@ namespace tensorpager::cuda {
 
 class BlasWorkspaces {
  public:
-  explicit BlasWorkspaces(pager::Pager& pager) : pager_(pager) {}
+  /// One in a process, which lives for ever.
+  explicit BlasWorkspaces(pager::Pager& pager);
 
   /// Bytes of the workspaces that most programs have: of the thread that runs the forward pass, and of the one that
   /// runs the backward pass. CUDA is initialised.
   static base::Bytes usual();
-  /// Whether what this thread allocates may be the workspace of this queue: it has none yet, and that is its size. If
-  /// so, it is best placed where it can stay, and noted.
-  bool may_be_one(base::Bytes size, device::Queue queue);
-  void note(const pager::Block& block, device::Queue queue);
-  /// Replaces those that are, and whose ops are over. `size`: of what is to be allocated now. Throws as
-  /// Pager::acquire_for_good, before it changes anything.
-  void before_allocation(base::Bytes size);
+
+  /// Has torch take this thread's workspaces for the queue, which is the current one, unless it has. Throws torch's
+  /// errors.
+  void prepare(device::Queue queue);
+  /// Memory that is never paged, if this thread takes a workspace now and there is room; else null.
+  void* take(base::Bytes size);
+  /// torch frees a workspace. It serves the next one of its size.
+  static void give_back(void* at);
 
  private:
-  using User = std::pair<std::thread::id, device::Queue>;
-  struct Candidate {
-    void* at;
-    User user;
-  };
-
-  bool replace(void* at);
-
   pager::Pager& pager_;
   std::mutex mutex_;
-  std::vector<Candidate> candidates_;  // of ops that may not be over
-  std::set<User> have_one_;
-  std::atomic<bool> has_candidates_{false};
+  std::unordered_map<void*, base::Bytes> sizes_;  // of all that were taken
+  std::vector<void*> free_;
+  std::atomic<std::uint64_t> freed_{0};  // how often one was; what threads have taken before may be gone then
 };
 
 }  // namespace tensorpager::cuda

@@ -23,6 +23,7 @@ class CardMemory final : public memory::PagedMemory {
   std::unique_ptr<transfer::Queues> make_queues(const base::Config& config, base::Bytes budget) override;
   void install(const base::Config& config) override { allocator_.install(config.trace_smallest); }
   void uninstall() override { allocator_.uninstall(); }
+  void (*products_observer())() override { return &PagingAllocator::before_products; }
   void lock_all() override { small_.lock(); }
   void unlock_all() override { small_.unlock(); }
   void reset_locks_in_child() override { small_.reset_lock_in_child(); }

@@ -56,6 +56,16 @@ void PagingAllocator::uninstall() {
   c10::SetAllocator(c10::kCUDA, previous_, kPriority);
 }
 
+/// cuDNN would take another algorithm, with other bits, if it saw an out-of-memory error. The op's frame makes one of
+/// it.
+[[noreturn]] void PagingAllocator::fail(const char* shortage) {
+  pager::note_shortage(shortage);
+  TORCH_CHECK(!pager::t_state.hides_shortages, "Tensorpager: ", shortage);
+  TORCH_CHECK_WITH(OutOfMemoryError, false, "Tensorpager: ", shortage);
+}
+
+void PagingAllocator::before_products() { g_allocator->workspaces_.prepare(g_allocator->streams_.current()); }
+
 c10::DataPtr PagingAllocator::allocate(std::size_t size) {
   const DeviceIndex device = current_device();
   if (!is_ours(device)) return previous_->allocate(size);
@@ -63,25 +73,19 @@ c10::DataPtr PagingAllocator::allocate(std::size_t size) {
   const c10::Device here(c10::kCUDA, device);
   if (size == 0) return {nullptr, nullptr, &free_nothing, here};
   try {
-    workspaces_.before_allocation(Bytes(size));
     if (Bytes(size) < smallest_block_) {
       void* const at = small_.allocate(Bytes(size), streams_.current());
       return {at, at, &free_any, here};
     }
-    const device::Queue queue = streams_.current();
-    const bool may_be_workspace = workspaces_.may_be_one(Bytes(size), queue);
-    pager::Block& block =
-        pager_.create(Bytes(size), may_be_workspace ? pager::BirthPlace::kLowEnd : pager::BirthPlace::kAny);
-    if (may_be_workspace) workspaces_.note(block, queue);
+    if (void* const at = workspaces_.take(Bytes(size))) return {at, at, &BlasWorkspaces::give_back, here};
+    const pager::Block& block = pager_.create(Bytes(size));
     return {block.data, block.data, &memory::free_block, here};
   } catch (const base::OverBudget& error) {
     for (const auto& observer : observers_)
       observer(device, size, pager_.budget().count(), getMemoryInfo(device).first);
-    pager::note_shortage(error.what());
-    TORCH_CHECK_WITH(OutOfMemoryError, false, "Tensorpager: ", error.what());
+    fail(error.what());
   } catch (const base::IoError& error) {
-    pager::note_shortage(error.what());
-    TORCH_CHECK_WITH(OutOfMemoryError, false, "Tensorpager: ", error.what());
+    fail(error.what());
   }
 }
 

@@ -26,6 +26,8 @@ class PagingAllocator final : public c10::cuda::CUDACachingAllocator::CUDAAlloca
   /// `smallest_block`: smaller allocations are no blocks; kMinPagedBytes at most.
   void install(base::Bytes smallest_block);
   void uninstall();
+  /// An op of this thread is about to multiply matrices. Throws torch's errors.
+  static void before_products();
 
   // c10::Allocator
   c10::DataPtr allocate(std::size_t size) override;
@@ -90,6 +92,7 @@ class PagingAllocator final : public c10::cuda::CUDACachingAllocator::CUDAAlloca
  private:
   bool is_ours(c10::DeviceIndex device) const { return device == streams_.device(); }
   bool free(void* at);
+  [[noreturn]] static void fail(const char* shortage);
 
   pager::Pager& pager_;
   CudaStreams& streams_;

@@ -13,16 +13,20 @@ namespace tensorpager::emulation {
 /// thread and stream keeps one for good; from 2.15 on each op allocates one and frees it when it is queued.
 class BlasWorkspace {
  public:
-  explicit BlasWorkspace(bool is_needed) {
+  /// `adds_bias`: the op is cuBLASLt's, which has a workspace besides.
+  BlasWorkspace(bool is_needed, bool adds_bias) {
     if (is_needed) take();
+    if (adds_bias) take_for_bias();
   }
 
  private:
 #if TORCH_VERSION_MAJOR > 2 || TORCH_VERSION_MINOR >= 15
   void take() { handle_.emplace(at::cuda::getCurrentCUDABlasHandleWithWorkspace()); }
   std::optional<at::cuda::CUDABlasHandleWithWorkspace> handle_;
+  static void take_for_bias() {}
 #else
   static void take() { at::cuda::getCurrentCUDABlasHandle(); }
+  static void take_for_bias() { at::cuda::getCUDABlasLtWorkspace(); }
 #endif
 };
 

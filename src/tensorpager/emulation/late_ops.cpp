@@ -79,7 +79,7 @@ void queue(const c10::OperatorHandle& op, const OpTraits& traits, const Shapes* 
   for (std::size_t i = 0; i < results.size(); ++i) {
     if (traits.result_is[i] == OpTraits::kNone) results[i] = new_result(shapes->results[i]);
   }
-  const BlasWorkspace workspace(traits.uses_cublas);
+  const BlasWorkspace workspace(traits.uses_cublas, traits.may_add_bias && arguments.front().toTensor().dim() == 1);
   Operands with;
   const auto late = std::make_shared<Stack>();
   late->reserve(arguments.size());

@@ -29,6 +29,7 @@ struct OpTraits {
   bool returns_new = false;  // at least one result is a new tensor
   bool is_checked = false;   // though nothing is new, the shape function says at once whether the arguments are right
   bool uses_cublas = false;
+  bool may_add_bias = false;  // cuBLASLt does, if its first argument is one
   roofline::Arithmetic arithmetic = roofline::Arithmetic::kNone;
   bool mixes_devices = false;
   bool takes_lists = false;         // of tensors, which may be on several devices

@@ -82,6 +82,11 @@ bool uses_cublas(const std::string& name) {
   return families->count(family_of(name)) > 0;
 }
 
+bool may_add_bias(const std::string& name) {
+  const std::string_view of = family_of(name);
+  return of == "addmm" || of == "_addmm_activation";
+}
+
 bool mixes_devices(const std::string& name) {
   const std::string_view of = family_of(name);
   return of == "index" || of == "index_put" || of == "_index_put_impl" || of == "_unsafe_index" || of == "copy" ||

@@ -41,6 +41,8 @@ bool is_emulated_whole(const std::string& name);
 bool has_wrong_shapes(const std::string& name);
 /// The op calls cuBLAS, whose handle takes a workspace for each thread and stream from the allocator.
 bool uses_cublas(const std::string& name);
+/// The op's first argument is added to a product by cuBLASLt if it is a bias, with one dimension.
+bool may_add_bias(const std::string& name);
 /// The op accepts tensors of different devices.
 bool mixes_devices(const std::string& name);
 

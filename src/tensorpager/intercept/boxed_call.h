@@ -5,6 +5,7 @@
 #include <ATen/core/stack.h>
 
 #include <string>
+#include <utility>
 
 #include "tensorpager/intercept/collectives.h"
 #include "tensorpager/intercept/frame.h"
@@ -12,6 +13,18 @@
 #include "tensorpager/intercept/op_info.h"
 
 namespace tensorpager::intercept {
+
+/// While it lives, an op runs on this thread that may hide shortages, or one that does not.
+class HiddenShortages {
+ public:
+  explicit HiddenShortages(bool are) : before_(std::exchange(pager::t_state.hides_shortages, are)) {}
+  ~HiddenShortages() { pager::t_state.hides_shortages = before_; }
+  HiddenShortages(const HiddenShortages&) = delete;
+  HiddenShortages& operator=(const HiddenShortages&) = delete;
+
+ private:
+  const bool before_;
+};
 
 class BoxedCall {
  public:
@@ -27,6 +40,7 @@ class BoxedCall {
 
   pager::WorkingRoom* room() const { return &info_.room; }
   pager::Temporaries temporaries() const { return info_.temporaries; }
+  bool multiplies() const { return info_.multiplies; }
   const OpInfo& info() const { return info_; }
   bool is_factory() const { return info_.tensor_arguments.empty(); }
   c10::ArrayRef<c10::IValue> boxed_arguments() const { return torch::jit::last(stack_, info_.arguments); }
@@ -51,6 +65,7 @@ class BoxedCall {
         });
       run_collective(op_, info_, keys_, &stack_);
     } else {
+      const HiddenShortages hidden(info_.hides_shortages);
       op_.redispatchBoxed(after_key(keys_), &stack_);
     }
     release_finished_collectives();  // this op may have waited for one
@@ -83,6 +98,7 @@ class HandedOnCall : public BoxedCall {
   using BoxedCall::BoxedCall;
 
   c10::ArrayRef<c10::IValue> run() const {
+    const HiddenShortages hidden(info_.hides_shortages);
     g_target.runner.run(op_, after_key(keys_), &stack_);
     release_finished_collectives();
     return results();

@@ -27,6 +27,7 @@ class CompiledCall {
 
   pager::WorkingRoom* room() const { return nullptr; }  // it allocates nothing
   pager::Temporaries temporaries() const { return pager::Temporaries::kKeep; }
+  static constexpr bool multiplies() { return false; }
   const OpInfo& info() const { return compiled_info(); }
   bool is_factory() const { return false; }
   c10::ArrayRef<c10::IValue> boxed_arguments() const { return {}; }

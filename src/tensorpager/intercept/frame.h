@@ -32,8 +32,9 @@ struct Target {
   c10::DeleterFnPtr claimed = nullptr;  // see BlockFinder
   DeviceStorages* device = nullptr;     // an accelerator's, if they are recorded instead of the host's
   std::atomic<Calls> calls = Calls::kPassThrough;
-  KernelRunner runner;           // of kHandedOn and kWatched
-  PurityOf purity_of = nullptr;  // for recorded ops; null if nobody knows
+  KernelRunner runner;                  // of kHandedOn and kWatched
+  PurityOf purity_of = nullptr;         // for recorded ops; null if nobody knows
+  void (*before_products)() = nullptr;  // of matrices
 
   /// The sink of recorded ops; null if nothing is recorded.
   base::EventSink* sink() const { return device != nullptr ? device->sink() : pager->sink(); }

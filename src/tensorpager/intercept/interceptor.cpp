@@ -65,6 +65,8 @@ pager::Block* find_block(c10::StorageImpl& storage) {
 
 std::array<std::mutex*, 2> locks_over_forks() { return {&foreign_lock(), &collectives_lock()}; }
 
+void observe_products(void (*observer)()) { g_target.before_products = observer; }
+
 void record_device(DeviceStorages* storages) { g_target.device = storages; }
 
 void know_purity_by(PurityOf purity_of) { g_target.purity_of = purity_of; }

@@ -31,6 +31,9 @@ void run_boxed(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::j
 /// The block behind a storage; null if it is not ours.
 pager::Block* find_block(c10::StorageImpl& storage);
 
+/// Called before each op that multiplies matrices. Null: nothing is.
+void observe_products(void (*observer)());
+
 /// From now on records these, and not the host's blocks. They must live for ever.
 void record_device(DeviceStorages* storages);
 

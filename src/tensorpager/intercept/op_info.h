@@ -32,6 +32,8 @@ struct OpInfo {
   bool list = false;                 // works on lists of tensors: foreach, fused
   bool reads_what_it_writes = true;  // false: what it writes is overwritten: copy_, fill_, out=
   roofline::Arithmetic arithmetic = roofline::Arithmetic::kNone;
+  bool multiplies = false;                                     // matrices, by a library that has a workspace
+  bool hides_shortages = false;                                // if it is out of memory, it may do otherwise
   bool list_op = false;                                        // may be run in parts (R6)
   bool collective = false;                                     // continues after the op returned (R4)
   pager::Temporaries temporaries = pager::Temporaries::kKeep;  // kLetGo: Python implements it

@@ -17,9 +17,11 @@ template <typename Call, typename Begin>
       frame.admit([&] { return call.info().name_hash; });
       begin();
       return call.run();
-    } catch (const c10::OutOfMemoryError&) {
+    } catch (const c10::Error& error) {
+      const bool is_shortage =
+          dynamic_cast<const c10::OutOfMemoryError*>(&error) != nullptr || call.info().hides_shortages;
       // The op that the program called is named, not one that its kernel called.
-      if (!frame.hands_results_up())
+      if (is_shortage && !frame.hands_results_up())
         if (const auto shortage = pager::take_shortage()) throw_out_of_memory(call.describe(), *shortage);
       throw;
     }
@@ -41,6 +43,7 @@ template <typename Call>
 
 /// Runs one op and returns its results. `Call` is a view of one call, with these functions:
 ///   room(), temporaries()           see PinSet
+///   multiplies()                    whether it is a product of matrices
 ///   info()                          OpInfo; asked for only if the op is reported to a plan or recorded
 ///   for_each_argument(visit)        visit(argument, access): a tensor, an IValue or a storage
 ///   boxed_arguments()               for formulas of work; empty if the call is unboxed
@@ -52,6 +55,8 @@ template <typename Call>
 [[gnu::always_inline]] inline decltype(auto) run_op(Call call) {
   release_finished_collectives();
   g_target.pager->at_op_boundary();
+  if (call.multiplies() && g_target.before_products != nullptr) [[unlikely]]
+    g_target.before_products();
   Frame frame(call.room(), call.temporaries());
   if (base::EventSink* const sink = g_target.sink(); sink != nullptr && frame.is_reported()) [[unlikely]]
     return run_recorded(call, frame, *sink);

@@ -26,6 +26,8 @@ class PagedMemory {
   /// Makes this torch's allocator; `uninstall` brings back the one before. What was given out is still served.
   virtual void install(const base::Config& config) = 0;
   virtual void uninstall() = 0;
+  /// To be called before each op that multiplies matrices; null if nobody needs it.
+  virtual void (*products_observer())() { return nullptr; }
 
   /// Held over a fork, after the pager is ready for it.
   virtual void lock_all() = 0;

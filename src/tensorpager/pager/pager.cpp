@@ -90,7 +90,7 @@ void Pager::page_all_in() {
   for (std::size_t i = 0; i < table_.residents(); ++i) transfers_.make_writable(table_.resident(i));
 }
 
-Block& Pager::create_once(Bytes size, BirthPlace birth_place) {
+Block& Pager::create_once(Bytes size) {
   auto block = std::make_unique<Block>();
   block->size = size;
   block->charged = binding_.charge_for(size);
@@ -107,7 +107,6 @@ Block& Pager::create_once(Bytes size, BirthPlace birth_place) {
     const bool is_expected = is_followed && !PinSet::is_within_op(holder) && executor_.begin_outside();
     const Wanted wanted{.bytes = block->charged,
                         .keep_whole = holder != nullptr ? holder->expected_room() : Bytes(0),
-                        .is_slab = birth_place == BirthPlace::kLowEnd,
                         .at = is_followed && is_placed()
                                   ? executor_.source()->place_of_birth(block->size, block->charged)
                                   : std::nullopt};

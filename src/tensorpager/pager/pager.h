@@ -46,10 +46,6 @@ namespace tensorpager::pager {
 
 class PinSet;
 
-/// Where a new block goes that no plan places, if blocks have places: where it fits best; or to the low end, where
-/// slabs are and what is never freed splits no run.
-enum class BirthPlace : std::uint8_t { kAny, kLowEnd };
-
 class Pager {
  public:
   struct Options {
@@ -85,8 +81,8 @@ class Pager {
 
   // --- storages
   /// A block for `size` bytes (at least 1), pinned by the op that runs on this thread. Throws OverBudget, IoError.
-  Block& create(base::Bytes size, BirthPlace place = BirthPlace::kAny) {
-    return with_relief([&]() -> Block& { return create_once(size, place); });
+  Block& create(base::Bytes size) {
+    return with_relief([&]() -> Block& { return create_once(size); });
   }
   void destroy(Block& block) noexcept;
   /// The block that starts exactly here; null if none does. Takes no lock.
@@ -253,7 +249,7 @@ class Pager {
       floor_.store(floor, std::memory_order_relaxed);  // a refused request does not count
     }
   }
-  Block& create_once(base::Bytes size, BirthPlace place);
+  Block& create_once(base::Bytes size);
   void run_due_replays();
   class ReplayTime;
   /// See Rebuilder::replay.

@@ -31,6 +31,7 @@ struct ThreadState {
   std::uint32_t same_faults = 0;   // faults in a row at that address that were not served
   bool entered = false;            // was asked what kind of thread it is
   bool keeps_allocations = false;  // R4: a collective's own thread; what it allocates is never evicted
+  bool hides_shortages = false;    // runs an op that would do otherwise, and not fail, if it were out of memory
   Replaying replaying = Replaying::kNo;
   bool times_paging = false;  // see PagingTime
   bool in_pager = false;      // holds the pager's lock: a fault now is a real one

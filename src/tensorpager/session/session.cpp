@@ -128,6 +128,7 @@ void Session::make_memory(const base::Config& config, base::Bytes budget) {
   g_forked = memory_;
   intercept::install(pager(), memory_->space(), rebinds() ? &memory::TorchStorages::free_claimed : nullptr,
                      config.device);
+  intercept::observe_products(memory_->products_observer());
   memory::set_fault_observer(&intercept::enter_thread);
   pthread_atfork(&before_fork, &after_fork_in_parent, &after_fork_in_child);
   if (device == base::Device::kHost) serve_system_calls(pager(), memory_->space());
