@@ -1,6 +1,6 @@
 """What bench/gpu/run does once all is built: bits under a budget, then times, paged and plain in turn.
 
-card.py OUT [--seconds N] [--emulate CARD] [--only checks|NAME,NAME]
+card.py OUT [--seconds N] [--emulate CARD] [--only doctor,checks,NAME]
 """
 
 import argparse
@@ -46,12 +46,13 @@ TIMED = {
     "resnet152": Work(128, 4),
     "vgg16": Work(256, 4),
 }
-STEPS = 32  # plans that recompute are found after some steps
+STEPS, STEPS_OF_TORCH = 32, 8  # plans that recompute are found after some steps
 # Deterministic, as torch wants it; the small programs of the tests would not have the 8 x 4 MiB for each thread.
 SMALL, LARGE = {"CUBLAS_WORKSPACE_CONFIG": ":16:8"}, {"CUBLAS_WORKSPACE_CONFIG": ":4096:8"}
 OF_A_RUN = (
     "peak_bytes", "page_ins", "page_in_bytes", "page_out_bytes", "recomputed_ops", "predicted_overhead", "predicted_window_seconds",
-    "followed_windows", "windows_as_planned", "failed_actions",
+    "followed_windows", "windows_as_planned", "followed_ops", "ops_as_planned", "plan_misses", "resized_ops", "planned_difference_bytes",
+    "slab_bytes", "plans", "replay_differences", "stall_seconds", "handling_seconds", "pinned_bytes", "failed_actions",
 )  # fmt: skip
 
 
@@ -135,7 +136,7 @@ class Card:
             name,
             *size,
             "--steps",
-            STEPS,
+            STEPS_OF_TORCH if flags else STEPS,
             *flags,
             budget=budget,
             options=["--plan-sync"],
@@ -232,7 +233,7 @@ def main():
     parser.add_argument("out", type=Path)
     parser.add_argument("--seconds", type=int, default=540)
     parser.add_argument("--emulate", default="")
-    parser.add_argument("--only", default=",".join(["checks", *TIMED]))
+    parser.add_argument("--only", default=",".join(["doctor", "checks", *TIMED]))
     args = parser.parse_args()
     import torch
 
@@ -243,9 +244,10 @@ def main():
     card.found["card"] = f"an emulated {args.emulate}" if args.emulate else torch.cuda.get_device_name(0)
     only = args.only.split(",")
     try:
-        if "checks" in only:
+        if "doctor" in only:
             card.ask("doctor", "doctor")
             card.ask("machine", "machine", "--measure", "--device", "cuda")
+        if "checks" in only:
             # Side by side: bits do not depend on times.
             with ThreadPoolExecutor(max(1, (os.cpu_count() or 2) // 2)) as pool:
                 checks = [
