@@ -13,9 +13,8 @@ import torch
 def main():
     torch.use_deterministic_algorithms(True, warn_only=True)
     torch.backends.cudnn.benchmark = False
-    torch.backends.cuda.enable_cudnn_sdp(
-        False
-    )  # whose backward pass adds in any order unless all must be deterministic
+    # Its backward pass adds in any order unless all algorithms must be deterministic, and some programs have none.
+    torch.backends.cuda.enable_cudnn_sdp(False)
     del sys.argv[0]
     sys.path[0] = str(Path(sys.argv[0]).parent)
     runpy.run_path(sys.argv[0], run_name="__main__")

@@ -164,7 +164,28 @@ def unannounced_writes():
     return {"sums": sums, "mean": normalization.running_mean.sum().item().hex()}
 
 
-PROGRAMS = (figures, out_of_memory, raw_access, refusals, failures, sessions, workspaces, unannounced_writes)
+def hidden_shortage():
+    """An op that would do otherwise if it ran out of memory, as cuDNN's convolutions take another algorithm."""
+    library = torch.library.Library("hiding", "DEF")
+    library.define("convolve(Tensor x) -> Tensor")
+
+    def convolve(x):
+        try:
+            return x + torch.empty(64 << 20, device="cuda").numel()
+        except torch.OutOfMemoryError:
+            return x + 1
+
+    library.impl("convolve", convolve, "CUDA")
+    x = torch.ones(1 << 16, device="cuda")
+    try:
+        torch.ops.hiding.convolve(x)
+    except RuntimeError as error:
+        return {"error": str(error), "sum": x.sum().item()}
+
+
+PROGRAMS = (
+    figures, out_of_memory, raw_access, refusals, failures, sessions, workspaces, unannounced_writes, hidden_shortage,
+)  # fmt: skip
 
 if __name__ == "__main__":
     torch.set_num_threads(1)

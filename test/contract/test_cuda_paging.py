@@ -4,6 +4,7 @@ race, and what is charged stays within the budget.
 
 import json
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -11,6 +12,8 @@ import pytest
 from emulated import TORCH, card_of
 from launch import HERE, run_command
 from marks import needs_emulated_card
+
+import tensorpager
 
 sys.path.insert(0, str(HERE.parent / "programs"))
 from cases import PROGRAMS as NAMES
@@ -267,6 +270,32 @@ def test_workspaces_of_libraries_lie_out_of_the_way(tmp_path):
     check_paged(stats, budget)
     if TORCH < (2, 15):  # later, a product's workspace is a temporary of that op
         assert stats["slab_bytes"] >= 64 * MIB
+
+
+def test_plans_know_the_workspaces_of_libraries(tmp_path):
+    arguments = [PROGRAMS / "gpt.py", "--device", "cuda", "--steps", 12]
+    large = {"CUBLAS_WORKSPACE_CONFIG": ":256:8"}  # 2 MiB: much against this program's tensors
+    plain, need, _ = run(tmp_path, *arguments, variables=large)
+    budget = share_of(need, 0.6)
+    paged, stats, _ = run(tmp_path, *arguments, budget=budget, options=["--plan-sync"], variables=large)
+    assert paged == plain
+    check_paged(stats, budget)
+    assert stats["live_blocks"] == 0  # what libraries keep is none, or it would split the arena
+    assert stats["windows_as_planned"] == stats["followed_windows"] >= 5
+
+
+def test_no_op_does_otherwise_because_the_budget_is_short(tmp_path):
+    printed, _ = found(tmp_path, "hidden_shortage", 16 * MIB)
+    assert "256 MiB asked for" in printed["error"] and "budget of 16.0 MiB" in printed["error"]
+    assert printed["sum"] == 1 << 16
+
+
+def test_libraries_that_are_loaded_by_name_show_functions_with_c_linkage_only():
+    folder = Path(tensorpager.__file__).parent / "lib"
+    for library in ("libtensorpager_cuda.so", "libtensorpager_emulation.so"):
+        listed = subprocess.run(["nm", "-D", "--defined-only", folder / library], capture_output=True, text=True)
+        names = [line.split()[-1].split("@")[0] for line in listed.stdout.splitlines()]
+        assert names and all(name.startswith("tensorpager_") for name in names)
 
 
 def test_a_budget_may_name_its_device(tmp_path):
