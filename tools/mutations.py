@@ -204,6 +204,13 @@ MUTATIONS = [
         "memory",
     ),
     Mutation(
+        "room-of-expected-slabs-for-anybody",
+        "arena/placement.cpp",
+        "  region_.keep_low(std::max(slabs_.count(), expected) + reserve, expected);",
+        "  region_.keep_low(std::max(slabs_.count(), expected) + reserve);",
+        "arena",
+    ),
+    Mutation(
         "unplanned-blocks-in-planned-places",
         "arena/placement.cpp",
         "  if (planned_ > Bytes(0) && wanted.keep_whole == Bytes(0))",
