@@ -37,7 +37,7 @@ TEST_F(PlacesTest, AQueryTakesNoPlace) {
   for (int i = 0; i < 2; ++i) EXPECT_EQ(std::get<Place>(find(4)), place(6, 4));
   put(a_, 6, 4);
   EXPECT_EQ(std::get<Place>(find(4)), place(2, 4));
-  EXPECT_EQ(places_.place_of(a_), place(6, 4));
+  EXPECT_EQ(Places::place_of(a_), place(6, 4));
 }
 
 TEST_F(PlacesTest, EvictsTheBlockThatWasNotUsedForLongest) {
@@ -71,8 +71,8 @@ TEST_F(PlacesTest, LeavesAPlaceInUseToARecordThatIsNotEvicted) {
   Block old;
   old.charged = a_.charged;
   places_.leave_to(old, a_);
-  EXPECT_FALSE(places_.has(a_));
-  EXPECT_EQ(places_.place_of(old), place(0, 5));
+  EXPECT_FALSE(Places::has(a_));
+  EXPECT_EQ(Places::place_of(old), place(0, 5));
   EXPECT_TRUE(std::holds_alternative<NoRoom>(find(6)));
   places_.give_back(old);
   EXPECT_EQ(std::get<Place>(find(5)), place(0, 5));
@@ -83,7 +83,7 @@ TEST_F(PlacesTest, KnowsABlockWhereItWasMovedTo) {
   EXPECT_FALSE(places_.can_move(a_, place(5, 3)));
   ASSERT_TRUE(places_.can_move(a_, place(4, 3)));
   places_.move(a_, place(4, 3));
-  EXPECT_EQ(places_.place_of(a_), place(4, 3));
+  EXPECT_EQ(Places::place_of(a_), place(4, 3));
   EXPECT_EQ(places_.to_clear({.offset = units(3).count(), .bytes = units(3)}), BlockList{&a_});
 }
 

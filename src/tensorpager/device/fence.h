@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <compare>
 #include <cstddef>
 #include <cstdint>
@@ -34,24 +35,61 @@ class Fence {
  public:
   Fence() = default;  // nothing
   // NOLINTNEXTLINE(google-explicit-constructor): a ticket says what is to be waited for, too
-  Fence(const Ticket& ticket) { up_to_[index_of(ticket.queue)] = ticket.number; }
+  Fence(const Ticket& ticket) { add(index_of(ticket.queue), ticket.number); }
+  // Of all queues few are named, so no more than those is copied.
+  Fence(const Fence& other) : named_(other.named_) { copy_numbers_of(other); }
+  Fence& operator=(const Fence& other) {
+    named_ = other.named_;
+    copy_numbers_of(other);
+    return *this;
+  }
+  ~Fence() = default;
 
+  Fence& operator|=(const Fence& other) {
+    other.for_each_index([&](std::size_t i) { add(i, other.up_to_[i]); });
+    return *this;
+  }
   /// Both.
   Fence operator|(const Fence& other) const {
     Fence both = *this;
-    for (std::size_t i = 0; i < kQueues; ++i) both.up_to_[i] = std::max(up_to_[i], other.up_to_[i]);
+    both |= other;
     return both;
   }
-  Fence& operator|=(const Fence& other) { return *this = *this | other; }
 
-  std::uint64_t up_to(Queue queue) const { return up_to_[index_of(queue)]; }
+  std::uint64_t up_to(Queue queue) const { return names(index_of(queue)) ? up_to_[index_of(queue)] : 0; }
   /// Whether what it waits for is done no earlier than this ticket.
   bool covers(const Ticket& ticket) const { return ticket.number <= up_to(ticket.queue); }
-  bool is_empty() const { return *this == Fence(); }
-  friend bool operator==(const Fence&, const Fence&) = default;
+  bool is_empty() const { return named_ == 0; }
+  bool operator==(const Fence& other) const {
+    bool is_equal = named_ == other.named_;
+    for_each_index([&](std::size_t i) { is_equal = is_equal && up_to_[i] == other.up_to_[i]; });
+    return is_equal;
+  }
+  /// Calls `visit(queue, number)` for each queue that it names.
+  template <typename Visit>
+  void for_each(Visit&& visit) const {
+    for_each_index([&](std::size_t i) { visit(static_cast<Queue>(i), up_to_[i]); });
+  }
 
  private:
-  std::array<std::uint64_t, kQueues> up_to_{};
+  bool names(std::size_t index) const { return (named_ >> index & 1) != 0; }
+  void add(std::size_t index, std::uint64_t number) {
+    if (number == 0) return;
+    up_to_[index] = names(index) ? std::max(up_to_[index], number) : number;
+    named_ |= std::uint64_t{1} << index;
+  }
+  void copy_numbers_of(const Fence& other) {
+    for_each_index([&](std::size_t i) { up_to_[i] = other.up_to_[i]; });
+  }
+  template <typename Visit>
+  void for_each_index(Visit&& visit) const {
+    for (std::uint64_t left = named_; left != 0; left &= left - 1)
+      visit(static_cast<std::size_t>(std::countr_zero(left)));
+  }
+
+  std::uint64_t named_ = 0;  // a bit for each queue that has a number
+  static_assert(kQueues <= 64);
+  std::array<std::uint64_t, kQueues> up_to_;  // of those; never 0
 };
 
 }  // namespace tensorpager::device

@@ -5,26 +5,10 @@
 #include "tensorpager/base/errors.h"
 
 namespace tensorpager::device {
-namespace {
-
-/// Calls `visit(queue, number)` for each queue that the fence names.
-template <typename Visit>
-void for_each_queue(const Fence& fence, Visit&& visit) {
-  for (std::size_t i = 0; i < kQueues; ++i) {
-    const auto queue = static_cast<Queue>(i);
-    if (fence.up_to(queue) > 0) visit(queue, fence.up_to(queue));
-  }
-}
-
-}  // namespace
-
 /// A kernel may have been submitted since the last call, so the number is a new one.
 Fence StreamTimeline::submitted_to(QueueSet queues) {
   Fence fence;
-  for (std::size_t i = index_of(Queue::kCompute); i < kQueues; ++i) {
-    const auto queue = static_cast<Queue>(i);
-    if ((queues & set_of(queue)) != 0) fence |= number(queue);
-  }
+  for (; queues != kNoQueue; queues &= queues - 1) fence |= number(first_of(queues));
   return fence;
 }
 
@@ -70,7 +54,7 @@ const StreamTimeline::Mark& StreamTimeline::mark(Queue queue) {
 void StreamTimeline::order(Queue waiter, const Fence& fence) {
   Fence& seen = queues_[index_of(waiter)].seen;
   const std::uint64_t before = waits_;
-  for_each_queue(fence, [&](Queue queue, std::uint64_t number) {
+  fence.for_each([&](Queue queue, std::uint64_t number) {
     if (queue == waiter || seen.covers({queue, number})) return;
     if (waits_ == before) clock_.begin_wait(waiter);
     const Mark& mark = mark_covering(queue, number);
@@ -82,7 +66,7 @@ void StreamTimeline::order(Queue waiter, const Fence& fence) {
 }
 
 void StreamTimeline::block_host(const Fence& fence) {
-  for_each_queue(fence, [&](Queue queue, std::uint64_t number) {
+  fence.for_each([&](Queue queue, std::uint64_t number) {
     streams_.block_host(mark_covering(queue, number).event);
     ++host_waits_;
   });

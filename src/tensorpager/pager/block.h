@@ -49,6 +49,8 @@ inline constexpr std::uint64_t kExportMask = (kUnclaimed - 1) & ~(kExport - 1);
 inline constexpr std::uint64_t kPin = 1;  // one pin of a frame
 inline constexpr std::uint64_t kPinMask = kExport - 1;
 
+inline constexpr std::uint64_t kNowhere = ~std::uint64_t{0};
+
 struct Block {
   std::atomic<std::uint64_t> word{0};
   std::atomic<std::uint64_t> last_use{0};  // op index
@@ -57,6 +59,7 @@ struct Block {
   void* holder = nullptr;                  // the storage that claimed it (rebinding)
   base::Bytes size;                        // bytes the program asked for
   base::Bytes charged;                     // size rounded up to the granule
+  std::uint64_t place = kNowhere;          // its offset in an arena that blocks share; see Places
   Residence residence = Residence::kResident;
   bool kept = false;                      // has an export pin from its birth to its death (R4)
   bool is_awaited = false;                // while it is leaving: the plan counts it until it awaits it

@@ -235,7 +235,7 @@ bool Executor::move(Block& block, std::uint64_t offset) {
   } const present{block};
   const Places& places = placed_->places();
   const auto to = places.find(PlannedPlace{offset, block.charged});
-  if (!to || *to == places.place_of(block)) return true;
+  if (!to || *to == Places::place_of(block)) return true;
   if (!places.can_move(block, *to)) return false;
   transfers_.move(block, *to);
   return true;

@@ -92,7 +92,7 @@ transfer::Fence Transfers::uses_of(const Place& place) const {
 
 /// The block is about to give its place back.
 void Transfers::leave_place(Block& block) noexcept {
-  if (passes_places_on_) passed_on_.add(placed_->places().place_of(block), order_.uses_of(block.use()));
+  if (passes_places_on_) passed_on_.add(Places::place_of(block), order_.uses_of(block.use()));
 }
 
 void Transfers::begin_in(Block& block, const Place& place) {
@@ -111,7 +111,7 @@ void Transfers::move(Block& block, const Place& to) {
     await_copies(uses_of(to));
     return placed_->move(block, to);
   }
-  const Place from = placed_->places().place_of(block);
+  const Place from = Places::place_of(block);
   order_.order_here(uses_of(to) | order_.uses_of(block.use()));
   placed_->move(block, to);
   const transfer::Fence moved = order_.submitted_here();
@@ -120,7 +120,7 @@ void Transfers::move(Block& block, const Place& to) {
 }
 
 void Transfers::release_memory(Block& block) noexcept {
-  if (placed_ != nullptr && placed_->places().has(block)) leave_place(block);
+  if (placed_ != nullptr && Places::has(block)) leave_place(block);
   binding_.release(block);
 }
 

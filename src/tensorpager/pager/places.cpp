@@ -68,33 +68,30 @@ Places::Gathering Places::plan_gathering(std::span<Block* const> movable) const 
 void Places::take(const Place& place, Block& block) {
   placement_.take(place);
   blocks_.emplace(place.offset, &block);
-  offsets_.emplace(&block, place.offset);
+  block.place = place.offset;
 }
 
-void Places::give_back(const Block& block) {
-  const std::uint64_t offset = offsets_.extract(&block).mapped();
+void Places::give_back(Block& block) {
+  const std::uint64_t offset = std::exchange(block.place, kNowhere);
   placement_.give_back(offset);
   blocks_.erase(offset);
 }
 
 void Places::move(Block& block, const Place& to) {
-  std::uint64_t& offset = offsets_.at(&block);
-  placement_.move(offset, to);
-  blocks_.erase(offset);
+  placement_.move(block.place, to);
+  blocks_.erase(block.place);
   blocks_.emplace(to.offset, &block);
-  offset = to.offset;
+  block.place = to.offset;
 }
 
-void Places::leave_to(const Block& old, const Block& block) {
-  const std::uint64_t offset = offsets_.extract(&block).mapped();
-  blocks_.erase(offset);
-  offsets_.emplace(&old, offset);
+void Places::leave_to(Block& old, Block& block) {
+  blocks_.erase(block.place);
+  old.place = std::exchange(block.place, kNowhere);
 }
 
-void Places::hand_over(const Block& block, Block& heir) {
-  const std::uint64_t offset = offsets_.extract(&block).mapped();
-  blocks_.at(offset) = &heir;
-  offsets_.emplace(&heir, offset);
+void Places::hand_over(Block& block, Block& heir) {
+  blocks_.at(block.place) = &heir;
+  heir.place = std::exchange(block.place, kNowhere);
 }
 
 }  // namespace tensorpager::pager

@@ -68,19 +68,19 @@ class Places {
   /// `movable` is sorted.
   Gathering plan_gathering(std::span<Block* const> movable) const;
 
-  bool has(const Block& block) const { return offsets_.contains(&block); }
-  Place place_of(const Block& block) const { return {offsets_.at(&block), block.charged}; }
+  static bool has(const Block& block) { return block.place != kNowhere; }
+  static Place place_of(const Block& block) { return {block.place, block.charged}; }
   /// Whether nothing but the block itself is in the place.
-  bool can_move(const Block& block, const Place& to) const { return placement_.can_move(offsets_.at(&block), to); }
+  bool can_move(const Block& block, const Place& to) const { return placement_.can_move(block.place, to); }
 
   void take(const Place& place, Block& block);
   void take_for_slab(const Place& place) { placement_.take_for_slab(place); }
-  void give_back(const Block& block);
+  void give_back(Block& block);
   void move(Block& block, const Place& to);
   /// Gives the block's place to `old`, which is not evicted.
-  void leave_to(const Block& old, const Block& block);
+  void leave_to(Block& old, Block& block);
   /// Gives it to `heir`, which has none.
-  void hand_over(const Block& block, Block& heir);
+  void hand_over(Block& block, Block& heir);
 
  private:
   arena::Placement::Evictability evictability(std::uint64_t now) const;
@@ -91,7 +91,6 @@ class Places {
   base::Bytes most_;
   arena::Placement placement_;
   std::unordered_map<std::uint64_t, Block*> blocks_;
-  std::unordered_map<const Block*, std::uint64_t> offsets_;
 };
 
 }  // namespace tensorpager::pager

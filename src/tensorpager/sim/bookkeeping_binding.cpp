@@ -20,7 +20,7 @@ std::byte* BookkeepingBinding::acquire_slab_chunk(const Place& place, Bytes) {
 }
 
 void BookkeepingBinding::release(Block& block) noexcept {
-  if (places_.has(block)) places_.give_back(block);
+  if (pager::Places::has(block)) places_.give_back(block);
   space_.give_back(block.data, base::round_up(block.charged, base::kPage));
 }
 
