@@ -49,7 +49,7 @@ OpTraits work_out(const c10::OperatorHandle& op) {
     returns_values |= !is_tensors(result);
   }
   traits.is_checked = tensors > 1 && !traits.takes_lists;
-  traits.uses_cublas = uses_cublas(plain_name);
+  traits.uses_cublas = roofline::calls_cublas(op.schema().name());
   traits.may_add_bias = may_add_bias(plain_name);
   traits.arithmetic = roofline::arithmetic_of(op.schema().name());
   traits.mixes_devices = mixes_devices(plain_name);

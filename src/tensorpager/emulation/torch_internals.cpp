@@ -63,25 +63,6 @@ bool has_wrong_shapes(const std::string& name) {
   return of == "_embedding_bag" || of == "_embedding_bag_forward_only" || of == "_native_batch_norm_legit";
 }
 
-bool uses_cublas(const std::string& name) {
-  static const auto* const families = new std::set<std::string_view>{
-      "mm",
-      "addmm",
-      "bmm",
-      "baddbmm",
-      "addmv",
-      "dot",
-      "vdot",
-      "_addmm_activation",
-      "_int_mm",
-      "addbmm",
-      "_scaled_mm",
-      "linalg_solve_triangular",
-      "triangular_solve",
-  };
-  return families->count(family_of(name)) > 0;
-}
-
 bool may_add_bias(const std::string& name) {
   const std::string_view of = family_of(name);
   return of == "addmm" || of == "_addmm_activation";

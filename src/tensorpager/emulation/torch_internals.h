@@ -39,8 +39,6 @@ bool is_host_code(const std::string& name);
 bool is_emulated_whole(const std::string& name);
 /// torch's shape function for the op is wrong or returns less than the kernel: its outputs are known when it ran.
 bool has_wrong_shapes(const std::string& name);
-/// The op calls cuBLAS, whose handle takes a workspace for each thread and stream from the allocator.
-bool uses_cublas(const std::string& name);
 /// The op's first argument is added to a product by cuBLASLt if it is a bias, with one dimension.
 bool may_add_bias(const std::string& name);
 /// The op accepts tensors of different devices.

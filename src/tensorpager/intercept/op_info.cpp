@@ -82,19 +82,6 @@ bool works_on_lists(const std::string& name) {
 }
 
 /// Ops that do not read what they write: fills, copies, draws, and results that the caller hands in.
-/// By cuBLAS, on a card.
-bool multiplies_matrices(std::string_view name) {
-  constexpr std::string_view kNames[] = {
-      "mm",         "addmm", "bmm", "baddbmm", "addbmm",     "_addmm_activation",
-      "_int_mm",    "addmv", "dot", "vdot",    "_scaled_mm", "linalg_solve_triangular",
-      "_grouped_mm"};
-  constexpr std::string_view kAten = "aten::";
-  if (!name.starts_with(kAten)) return false;
-  name.remove_prefix(kAten.size());
-  if (name.ends_with('_')) name.remove_suffix(1);
-  return std::ranges::find(kNames, name) != std::end(kNames);
-}
-
 bool overwrites(const c10::FunctionSchema& schema) {
   static constexpr std::string_view kNames[] = {
       "aten::copy_",   "aten::fill_",       "aten::zero_",      "aten::normal_",        "aten::uniform_",
@@ -126,7 +113,7 @@ std::unique_ptr<const OpInfo> make_info(const c10::OperatorHandle& op) {
   info.list = works_on_lists(schema.name());
   info.reads_what_it_writes = !overwrites(schema);
   info.arithmetic = roofline::arithmetic_of(schema.name());
-  info.multiplies = multiplies_matrices(schema.name());
+  info.multiplies = roofline::calls_cublas(schema.name());
   info.hides_shortages = schema.name().find("conv") != std::string::npos;  // cuDNN tries its next algorithm
   info.collective = is_collective(schema);
   info.list_op = is_list_op(schema);

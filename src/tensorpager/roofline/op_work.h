@@ -20,6 +20,10 @@ enum class Arithmetic : std::uint8_t { kNone };
 /// `name` as in aten::mm.
 Arithmetic arithmetic_of(std::string_view name);
 
+/// Whether the op multiplies matrices, or solves for one, by cuBLAS on a card, whose handle takes a workspace for each
+/// thread and stream. `name` as in aten::mm.
+bool calls_cublas(std::string_view name);
+
 /// Multiplications and additions of one call. `tensors` are those of its arguments in order, lists taken apart.
 /// `arguments` may be empty for the products of matrices; 0 if sizes are unknown.
 std::uint64_t flops_of(Arithmetic arithmetic, c10::ArrayRef<at::TensorBase> tensors,
