@@ -30,8 +30,11 @@ void BlasWorkspaces::prepare(device::Queue) {}
 
 #else
 
+/// torch is not asked for cuBLASLt's size, as it may warn of it, in programs that never use it.
 base::Bytes BlasWorkspaces::usual() {
-  return base::Bytes(2 * (at::cuda::getChosenWorkspaceSize() + at::cuda::getCUDABlasLtWorkspaceSize()));
+  constexpr std::size_t kOfLt = std::size_t{1} << 20;  // by default, and no more than cuBLAS's
+  const std::size_t of_blas = at::cuda::getChosenWorkspaceSize();
+  return base::Bytes(2 * (of_blas + std::min(of_blas, kOfLt)));
 }
 
 void BlasWorkspaces::prepare(device::Queue queue) {
