@@ -54,7 +54,6 @@ void Recipes::end_write(std::span<const std::uint64_t> blocks) {
 }
 
 void Recipes::add(const std::shared_ptr<const Call>& call) {
-  if (call->depth > kDeepest) return;
   const std::scoped_lock lock(mutex_);
   for (std::uint32_t i = 0; i < call->outputs.size(); ++i) {
     const Contents& made = call->outputs[i].contents;

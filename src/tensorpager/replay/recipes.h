@@ -22,6 +22,9 @@ namespace tensorpager::replay {
 
 class Recipes {
  public:
+  /// The longest chain of calls that one block may be rebuilt by: behind it somebody must hold an input.
+  static constexpr std::uint32_t kDeepest = 512;
+
   // --- what ops do
   /// The contents of a block now, and how they were made if that is known. From now on the block is versioned: its
   /// writes must be announced.
@@ -73,9 +76,7 @@ class Recipes {
   std::mutex& lock() { return mutex_; }
 
  private:
-  /// The longest chain of calls, and the most calls, that one block may be rebuilt by.
-  static constexpr std::uint32_t kDeepest = 64;
-  static constexpr std::size_t kMostCalls = 512;
+  static constexpr std::size_t kMostCalls = 1024;  // that one block may be rebuilt by
 
   struct Known {
     std::uint32_t version = 0;
