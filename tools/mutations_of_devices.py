@@ -104,7 +104,7 @@ MUTATIONS = [
     Mutation(
         "dead-blocks-have-no-users",
         "pager/passing_on.cpp",
-        "  if (placed_ != nullptr && placed_->places().has(block)) leave_place(block);\n",
+        "  if (placed_ != nullptr && Places::has(block)) leave_place(block);\n",
         "",
         "memory",
     ),
