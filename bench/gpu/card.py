@@ -51,7 +51,7 @@ STEPS, STEPS_OF_TORCH = 32, 8  # plans that recompute are found after some steps
 # Deterministic, as torch wants it; the small programs of the tests would not have the 8 x 4 MiB for each thread.
 SMALL, LARGE = {"CUBLAS_WORKSPACE_CONFIG": ":16:8"}, {"CUBLAS_WORKSPACE_CONFIG": ":4096:8"}
 OF_A_RUN = (
-    "peak_bytes", "page_ins", "page_in_bytes", "page_out_bytes", "recomputed_ops", "predicted_overhead", "predicted_window_seconds",
+    "peak_bytes", "page_ins", "page_in_bytes", "page_out_bytes", "drops", "rebuilds", "predicted_overhead", "predicted_window_seconds",
     "followed_windows", "windows_as_planned", "followed_ops", "ops_as_planned", "plan_misses", "resized_ops", "planned_difference_bytes",
     "slab_bytes", "plans", "replay_differences", "stall_seconds", "handling_seconds", "pinned_bytes", "failed_actions", "process_seconds",
 )  # fmt: skip

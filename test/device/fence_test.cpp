@@ -23,6 +23,15 @@ TEST(Fence, MergesToTheLaterOfEachQueue) {
   EXPECT_EQ(Fence(in(5)) | out(3), both);
 }
 
+TEST(Fence, ForgetsTheQueuesThatOnlyTheOneBeforeAnAssignmentNamed) {
+  Fence fence = Fence(out(3)) | in(5);
+  fence = in(2);
+  EXPECT_EQ(fence, Fence(in(2)));
+  EXPECT_EQ(fence.up_to(Queue::kPageOuts), 0u);
+  fence |= out(1);
+  EXPECT_EQ(fence.up_to(Queue::kPageOuts), 1u) << "not the later one of before";
+}
+
 TEST(Fence, IsEmptyIfNothingIsToBeWaitedFor) {
   EXPECT_TRUE(Fence().is_empty());
   EXPECT_TRUE(Fence(Ticket()).is_empty());

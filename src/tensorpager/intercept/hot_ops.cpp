@@ -84,7 +84,8 @@ struct Kernel<Op, Result(Arguments...)> {
   pager::WorkingRoom* room() const { return &working_room; }
   pager::Temporaries temporaries() const { return pager::Temporaries::kKeep; }
   static constexpr bool multiplies() {
-    return std::is_same_v<Op, at::_ops::mm> || std::is_same_v<Op, at::_ops::addmm> || std::is_same_v<Op, at::_ops::bmm>;
+    constexpr bool kDoes = roofline::calls_cublas(Op::name);
+    return kDoes;
   }
   bool is_factory() const { return !(kMayHoldTensor<Arguments> || ...); }
   c10::ArrayRef<c10::IValue> boxed_arguments() const { return {}; }

@@ -107,24 +107,6 @@ constexpr Row kRows[] = {
 
 }  // namespace
 
-bool calls_cublas(std::string_view name) {
-  constexpr std::string_view kNames[] = {"aten::mm",
-                                         "aten::addmm",
-                                         "aten::bmm",
-                                         "aten::baddbmm",
-                                         "aten::addbmm",
-                                         "aten::_addmm_activation",
-                                         "aten::addmv",
-                                         "aten::dot",
-                                         "aten::vdot",
-                                         "aten::_scaled_mm",
-                                         "aten::_int_mm",
-                                         "aten::linalg_solve_triangular",
-                                         "aten::triangular_solve"};
-  if (name.ends_with('_')) name.remove_suffix(1);
-  return std::ranges::find(kNames, name) != std::end(kNames);
-}
-
 Arithmetic arithmetic_of(std::string_view name) {
   const Row* const found = std::ranges::find(kRows, name, &Row::op);
   return found == std::end(kRows) ? Arithmetic::kNone : static_cast<Arithmetic>(found - kRows + 1);

@@ -8,6 +8,8 @@
 
 #include <ATen/core/ivalue.h>
 
+#include <algorithm>
+#include <iterator>
 #include <string_view>
 
 #include "tensorpager/base/event_sink.h"
@@ -22,7 +24,23 @@ Arithmetic arithmetic_of(std::string_view name);
 
 /// Whether the op multiplies matrices, or solves for one, by cuBLAS on a card, whose handle takes a workspace for each
 /// thread and stream. `name` as in aten::mm.
-bool calls_cublas(std::string_view name);
+constexpr bool calls_cublas(std::string_view name) {
+  constexpr std::string_view kNames[] = {"aten::mm",
+                                         "aten::addmm",
+                                         "aten::bmm",
+                                         "aten::baddbmm",
+                                         "aten::addbmm",
+                                         "aten::_addmm_activation",
+                                         "aten::addmv",
+                                         "aten::dot",
+                                         "aten::vdot",
+                                         "aten::_scaled_mm",
+                                         "aten::_int_mm",
+                                         "aten::linalg_solve_triangular",
+                                         "aten::triangular_solve"};
+  if (name.ends_with('_')) name.remove_suffix(1);
+  return std::ranges::find(kNames, name) != std::end(kNames);
+}
 
 /// Multiplications and additions of one call. `tensors` are those of its arguments in order, lists taken apart.
 /// `arguments` may be empty for the products of matrices; 0 if sizes are unknown.
