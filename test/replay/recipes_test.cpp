@@ -110,11 +110,14 @@ TEST_F(RecipesTest, DropsWhatIsMadeFromWhatIsGoneIfThatCanBeMade) {
   EXPECT_TRUE(recipes_.dependents_of(a_.number).empty());  // nothing needs to be kept
 }
 
-TEST_F(RecipesTest, KeepsNoCallBehindALongChain) {
-  auto deep = made({&a_});
-  deep->depth = 65;
-  recipes_.add(deep);
-  EXPECT_FALSE(recipes_.hold(a_));
+TEST_F(RecipesTest, EndsAChainOf512Calls) {
+  const auto call = made({&a_});
+  call->depth = 511;
+  recipes_.add(call);
+  EXPECT_EQ(recipes_.contents_of(a_).second.call, call);
+  call->depth = 512;
+  EXPECT_FALSE(recipes_.contents_of(a_).second);  // the next call needs the block itself,
+  EXPECT_TRUE(recipes_.hold(a_));                 // which may be dropped
 }
 
 TEST_F(RecipesTest, ForgetsABlockThatDied) {

@@ -89,9 +89,7 @@ bool describe(const c10::Storage& storage, Call::Input& input, std::uint32_t& de
   std::tie(input.contents, input.made_by) = g_replayer->recipes().contents_of(*block);
   input.storage = storage.getWeakStorageImpl();
   input.bytes = storage.nbytes();
-  // Of a chain that is as long as may be, the next link needs its input itself.
-  const bool is_too_deep = input.made_by && input.made_by.call->depth >= Recipes::kDeepest;
-  if (!input.needs_contents() || is_too_deep) input.made_by = {};
+  if (!input.needs_contents()) input.made_by = {};
   if (input.made_by) depth = std::max(depth, input.made_by.call->depth + 1);
   return true;
 }

@@ -12,7 +12,9 @@ std::pair<Contents, Product> Recipes::contents_of(pager::Block& block) {
   block.is_versioned.store(true, std::memory_order_relaxed);
   const auto known = known_.find(block.number);
   if (known == known_.end()) return {{block.number, 0}, {}};
-  return {{block.number, known->second.version}, known->second.made_by};
+  const Product& made_by = known->second.made_by;
+  const bool is_too_deep = made_by && made_by.call->depth >= kDeepest;
+  return {{block.number, known->second.version}, is_too_deep ? Product{} : made_by};
 }
 
 Contents Recipes::contents_of(std::uint64_t block) {

@@ -22,11 +22,9 @@ namespace tensorpager::replay {
 
 class Recipes {
  public:
-  /// The longest chain of calls that one block may be rebuilt by: behind it somebody must hold an input.
-  static constexpr std::uint32_t kDeepest = 512;
-
   // --- what ops do
-  /// The contents of a block now, and how they were made if that is known. From now on the block is versioned: its
+  /// The contents of a block now, and how they were made: empty if that is not known, and if the chain of calls behind
+  /// them is as long as may be, so that the next call needs the block itself. From now on the block is versioned: its
   /// writes must be announced.
   std::pair<Contents, Product> contents_of(pager::Block& block);
   /// The contents of a versioned block now.
@@ -76,6 +74,7 @@ class Recipes {
   std::mutex& lock() { return mutex_; }
 
  private:
+  static constexpr std::uint32_t kDeepest = 512;   // the longest chain of calls
   static constexpr std::size_t kMostCalls = 1024;  // that one block may be rebuilt by
 
   struct Known {
