@@ -66,6 +66,21 @@ TEST(Rewriting, DropsAStorageAfterItsLastUseAndGivesTheRebuiltOneANumberOfItsOwn
   EXPECT_NO_THROW(trace::check(done.trace));
 }
 
+// 1 is made again for `loss`, and dies there with the copy that was made.
+TEST(Rewriting, KeepsNoCopyWhosePlaceAnotherHasTaken) {
+  Trace trace = small_trace();
+  trace.ops[2].reads.push_back(storage(1));
+  trace.ops[2].deaths = {storage(1)};
+  trace.ops[3].reads = {storage(2)};
+  std::erase(trace.ops[4].deaths, storage(1));
+  trace::check(trace);
+  std::vector<Replay> replays{{.op = 0, .before = 2, .keeps = {storage(1)}},
+                              {.op = 1, .before = 4, .keeps = {storage(2)}}};
+  EXPECT_EQ(why_not(trace, replays), "storage 1, which it reads, is not there as it was");
+  replays.insert(replays.begin() + 1, {.op = 0, .before = 4, .keeps = {storage(1)}});
+  EXPECT_EQ(why_not(trace, replays), "");
+}
+
 TEST(Rewriting, CountsWhatAReplayMakesAndDoesNotKeepAsTemporary) {
   const Trace trace = small_trace();
   const Rewriting done = rewrite(trace, std::vector<Replay>{{.op = 1, .before = 3}}).value();

@@ -97,6 +97,25 @@ TEST(Recomputation, RebuildsAnArgumentOfSeveralReplaysOnceIfItIsKept) {
   EXPECT_EQ(plan::values(done->trace, done->entries, done->storages), plan::values(trace));
 }
 
+// Keys that were rebuilt for the program die with it.
+TEST(Recomputation, RebuildsADeadArgumentAgainThatWasRebuiltForTheProgram) {
+  trace::Trace trace{.granule = base::Bytes(512)};
+  trace.storages = {
+      {.bytes = base::Bytes(20'000), .entry = true}, {.bytes = base::Bytes(20'000)}, {.bytes = base::Bytes(20'000)}};
+  const trace::StorageId entry = storage(0), keys = storage(1), score = storage(2);
+  trace.ops.push_back({.name = "keys", .reads = {entry}, .births = {keys}, .purity = Purity::kPure});
+  trace.ops.push_back({.name = "score", .reads = {keys}, .births = {score}, .purity = Purity::kPure});
+  for (int i = 0; i < 6; ++i) trace.ops.push_back({.name = "other", .reads = {entry}});
+  trace.ops.push_back({.name = "use", .reads = {keys}, .deaths = {keys}});
+  trace.ops.push_back({.name = "use", .reads = {score}, .deaths = {score}});
+  trace::check(trace);
+  const auto replays = of(trace).replays({Drop::kOnce, Drop::kOnce}, 100, Arguments::kKeptForMore);
+  EXPECT_EQ(*replays, (std::vector<Replay>{{.op = 0, .before = 8, .keeps = {keys}},
+                                           {.op = 0, .before = 9, .keeps = {keys}},
+                                           {.op = 1, .before = 9, .keeps = {score}}}));
+  EXPECT_TRUE(rewrite(trace, *replays));
+}
+
 // Of two storages that are dropped the first is an argument of the second, and is needed after it.
 TEST(Recomputation, RebuildsAnArgumentAgainForTheProgramIfItIsNotToStay) {
   trace::Trace trace = chain(3);

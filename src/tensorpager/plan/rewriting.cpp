@@ -95,11 +95,11 @@ class Rewriter {
       op.births.push_back(use(copies_[index(id)].back()));
     }
     for (const StorageId id : was.deaths) {
-      Copy& copy = *find(id, version_[index(id)]);
-      lives_[index(copy.id)].ends = Ends::kWithTheProgram;
-      op.deaths.push_back(copy.id);
-      auto& its = copies_[index(id)];
-      its.erase(its.begin() + (&copy - its.data()));
+      const Copy freed = *find(id, version_[index(id)]);
+      lives_[index(freed.id)].ends = Ends::kWithTheProgram;
+      op.deaths.push_back(freed.id);
+      // Those whose place it has taken ended with their last use.
+      std::erase_if(copies_[index(id)], [&](const Copy& copy) { return copy.version == freed.version; });
     }
     made_.trace.ops.push_back(std::move(op));
     made_.entries.push_back({number, false});

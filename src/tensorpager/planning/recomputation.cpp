@@ -70,7 +70,7 @@ class Recomputation::Builder {
     if (is_alive && gap == kNowhere) return;
     const std::uint32_t built_at = built_at_[of_.node(id, version)];
     if (built_at == before) return;
-    if (arguments_ == Arguments::kKeptForMore && built_at != kNowhere && is_dead(id, before)) return;
+    if (arguments_ == Arguments::kKeptForMore && built_at != kNowhere && is_dead(id, built_at)) return;
     if (gap != kNowhere && (missing_[gap] == Drop::kOnce || of_.droppable_[gap].to == before)) {
       missing_[gap] = Drop::kKept;
     }
