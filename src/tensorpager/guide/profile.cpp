@@ -72,7 +72,10 @@ std::string Profile::describe() const {
             std::to_string(one.agenda->program_ops().size()) + " ops (need " + base::format_bytes(one.need) +
             ", floor " + base::format_bytes(one.floor) + "), " + base::format_bytes(predicted.page_out) + " out and " +
             base::format_bytes(predicted.page_in) + " in, predicted overhead " + percent(overhead_of(predicted));
-    if (one.lower_bound_overhead) text += " (lower bound " + percent(*one.lower_bound_overhead) + ")";
+    if (one.lower_bound_overhead) {
+      text += one.agenda->has_replays() ? " (without recomputation at least " : " (lower bound ";
+      text += percent(*one.lower_bound_overhead) + ")";
+    }
   }
   return text;
 }
