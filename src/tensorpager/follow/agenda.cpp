@@ -9,6 +9,7 @@
 #include "tensorpager/base/config.h"
 #include "tensorpager/base/errors.h"
 #include "tensorpager/plan/timing.h"
+#include "tensorpager/plan/versions.h"
 
 namespace tensorpager::follow {
 
@@ -24,7 +25,10 @@ Agenda::Agenda(const trace::Trace& trace, Plan plan, std::vector<OpSignature> si
     : Agenda(rewrite(trace, std::move(plan), std::move(signatures))) {}
 
 Agenda::Agenda(Rewritten rewritten)
-    : plan_(std::move(rewritten.plan)), liveness_(rewritten.rewriting.trace), resident_rows_(plan_) {
+    : plan_(std::move(rewritten.plan)),
+      liveness_(rewritten.rewriting.trace),
+      copy_of_(std::move(rewritten.rewriting.storages)),
+      resident_rows_(plan_) {
   const trace::Trace& trace = rewritten.rewriting.trace;
   if (plan_.ops != trace.ops.size())
     throw base::InvalidArgument("the plan is for " + std::to_string(plan_.ops) + " ops and the trace has " +
@@ -44,7 +48,7 @@ Agenda::Agenda(Rewritten rewritten)
     if (identities_[i]) identified_.push_back(StorageId{i});
   }
   std::ranges::stable_sort(identified_, {}, [&](StorageId id) { return *identity(id); });
-  birth_begins_.push_back(0), death_begins_.push_back(0), drop_begins_.push_back(0);
+  birth_begins_.push_back(0), death_begins_.push_back(0), drop_begins_.push_back(0), made_begins_.push_back(0);
   std::uint32_t replays = 0;
   for (std::uint32_t at = 0; at < trace.ops.size(); ++at) {
     const trace::Op& op = trace.ops[at];
@@ -70,6 +74,10 @@ Agenda::Agenda(Rewritten rewritten)
     for (const StorageId id : op.births)
       if (liveness_.life(id).pageable) births_.push_back({id, trace.storages[index(id)].bytes});
     birth_begins_.push_back(static_cast<std::uint32_t>(births_.size()));
+    for (const auto* list : {&op.births, &op.writes})
+      std::ranges::copy_if(*list, std::back_inserter(made_anew_),
+                           [&](StorageId id) { return liveness_.life(id).pageable && plan::is_made_anew(op, id); });
+    made_begins_.push_back(static_cast<std::uint32_t>(made_anew_.size()));
     add_ends(op, rewritten.rewriting.dies_with_program);
   }
   note_replays();
@@ -108,11 +116,11 @@ void Agenda::note_replays() {
 }
 
 std::vector<std::uint32_t> Agenda::kept_by(std::uint32_t replay) const {
-  const auto made = births(replayed_by(replay));
+  const auto made = made_anew(replayed_by(replay));
   const std::vector<StorageId>& keeps = plan_.replays[replays_[replay]].keeps;
   std::vector<std::uint32_t> kept;
   for (std::uint32_t k = 0; k < made.size(); ++k)
-    if (std::ranges::find(keeps, made[k].storage) != keeps.end()) kept.push_back(k);
+    if (std::ranges::find(keeps, copy_of_[index(made[k])]) != keeps.end()) kept.push_back(k);
   return kept;
 }
 

@@ -40,7 +40,9 @@ class Agenda {
   bool is_first_replay(std::uint32_t op) const { return replays_[op] == 0; }
   /// The op of the program that a replay runs again.
   std::uint32_t replayed_by(std::uint32_t replay) const { return program_ops_[plan_.replays[replays_[replay]].op]; }
-  /// The births of that op, by their places among these, that the replay keeps.
+  /// The pageable storages that the op makes or fills.
+  std::span<const StorageId> made_anew(std::uint32_t op) const { return part(made_anew_, made_begins_, op); }
+  /// What the replay keeps of that, by places among what the op that it runs again makes anew.
   std::vector<std::uint32_t> kept_by(std::uint32_t replay) const;
   bool is_replayed_later(std::uint32_t op) const { return is_replayed_later_[op]; }
   /// Pageable storages whose copies end after the op, though the program frees nothing there.
@@ -146,6 +148,9 @@ class Agenda {
   std::vector<std::uint32_t> program_ops_;
   std::vector<std::uint32_t> replays_;  // by op: the number of its replay; kNoReplay: it is the program's
   std::vector<bool> is_replayed_later_;
+  std::vector<StorageId> copy_of_;  // by storage: that of the program's window
+  std::vector<StorageId> made_anew_;
+  std::vector<std::uint32_t> made_begins_;
   std::vector<StorageId> deaths_, drops_;
   std::vector<std::uint32_t> death_begins_, drop_begins_;
   std::vector<Birth> births_;

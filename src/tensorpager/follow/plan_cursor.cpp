@@ -157,8 +157,8 @@ void PlanCursor::end_op(std::vector<Action>& actions) {
 void PlanCursor::note_made() {
   std::vector<std::uint64_t>& numbers = made_[position_];
   numbers.clear();
-  for (const Agenda::Birth& birth : agenda_->births(position_)) {
-    const Block* const block = storages_.block_of(birth.storage);
+  for (const StorageId made : agenda_->made_anew(position_)) {
+    const Block* const block = storages_.block_of(made);
     numbers.push_back(block != nullptr ? block->number : 0);
   }
 }

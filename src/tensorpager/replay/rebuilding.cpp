@@ -41,7 +41,9 @@ void Rebuilding::run() {
 
 void Rebuilding::run(const Step& step) {
   const auto is_last_use = [&](const Contents& contents) { return uses_.at(contents) == 1; };
-  std::vector<Made::One> outputs = rerun(pager_, recipes_, *step.call, made_, is_last_use);
+  const auto any = [](const Call::Output&) { return true; };
+  std::vector<Made::One> outputs =
+      rerun(pager_, recipes_, *step.call, made_, {.may_overwrite = is_last_use, .rebuilds = any});
   for (const Contents& used : step.uses) --uses_.at(used);
   made_.remove([&](const Made::One& one) { return uses_.at(one.contents) == 0; });
   for (Made::One& one : outputs) {

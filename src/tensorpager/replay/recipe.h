@@ -64,6 +64,11 @@ struct Call {
 
   explicit Call(CapturedOp captured) : op(std::move(captured)) {}
 
+  /// Whether it makes all of the output, and does not change what was there.
+  bool makes_anew(const Output& output) const {
+    return output.result != Output::kWritten || inputs[output.input].use == Use::kFilled;
+  }
+
   CapturedOp op;
   const OpRule* rule = nullptr;
   std::uint64_t row = 0;  // of the plan that replays it, see ActionSource::replayed_later; 0: of no plan

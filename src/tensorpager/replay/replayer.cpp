@@ -35,12 +35,6 @@ class ReplayingScope {
   Replaying before_;
 };
 
-/// Whether the contents are also where the program's op had made them.
-bool is_there(const Call& call, const std::vector<c10::Storage>& storages, const Contents& contents) {
-  const auto output = std::ranges::find(call.outputs, contents, &Call::Output::contents);
-  return static_cast<bool>(storages[static_cast<std::size_t>(output - call.outputs.begin())]);
-}
-
 }  // namespace
 
 /// Settles blocks for threads that are in the middle of something else.
@@ -186,12 +180,19 @@ void Replayer::replay(const Calls& calls, const pager::DueReplay& due) noexcept 
   std::vector<Contents> temporary;
   try {
     for (const auto& call : calls) {
+      // What the call changes was kept by the row that made it.
+      const auto is_kept = [&](const Call::Output& output) {
+        return !call->makes_anew(output) || std::ranges::find(due.keeps, output.contents.block) != due.keeps.end();
+      };
+      const Rerun how{.may_overwrite = [](const Contents&) { return true; }, .rebuilds = is_kept};
       const std::vector<c10::Storage> to_compare = recipes_.to_compare(*call);
-      std::vector<Made::One> outputs = rerun(pager_, recipes_, *call, made_, [](const Contents&) { return true; });
+      std::vector<Made::One> outputs = rerun(pager_, recipes_, *call, made_, how);
       compare(*call, to_compare, outputs);
       for (Made::One& one : outputs) {
-        if (is_there(*call, to_compare, one.contents)) continue;
-        if (std::ranges::find(due.keeps, one.contents.block) == due.keeps.end()) temporary.push_back(one.contents);
+        const auto output = std::ranges::find(call->outputs, one.contents, &Call::Output::contents);
+        const bool is_there = static_cast<bool>(to_compare[static_cast<std::size_t>(output - call->outputs.begin())]);
+        if (is_there) continue;  // where the program's op had made it
+        if (!is_kept(*output)) temporary.push_back(one.contents);
         made_.add(std::move(one));
       }
     }

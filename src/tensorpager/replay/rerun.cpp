@@ -86,8 +86,7 @@ void see_inputs(Recipes& recipes, const Call& call, const Made& made, pager::Pin
   }
 }
 
-std::vector<Made::One> rerun(pager::Pager& pager, Recipes& recipes, const Call& call, Made& made,
-                             const std::function<bool(const Contents&)>& may_overwrite) {
+std::vector<Made::One> rerun(pager::Pager& pager, Recipes& recipes, const Call& call, Made& made, const Rerun& how) {
   pager::PinSet pins(pager, pager::Temporaries::kKeep);
   std::vector<c10::Storage> memory;
   std::vector<bool> is_copied;
@@ -99,7 +98,7 @@ std::vector<Made::One> rerun(pager::Pager& pager, Recipes& recipes, const Call& 
     }
     Found found = find(recipes, input, made);
     TORCH_CHECK(found.storage, "Tensorpager: a dropped storage cannot be rebuilt, as what it was made from is gone");
-    const bool is_overwritten = input.use != Use::kRead && found.is_made && may_overwrite(input.contents);
+    const bool is_overwritten = input.use != Use::kRead && found.is_made && how.may_overwrite(input.contents);
     intercept::g_target.finder().in_storage(*found.storage.unsafeGetStorageImpl(), [&](pager::Block& block) {
       pins.see(block, is_overwritten ? pager::Access::kWrite : pager::Access::kRead);
     });
@@ -124,7 +123,8 @@ std::vector<Made::One> rerun(pager::Pager& pager, Recipes& recipes, const Call& 
   memory.clear();
   const std::vector<pager::Block*> dropped = recipes.dropped_outputs(call);
   for (std::size_t i = 0; i < outputs.size(); ++i)
-    if (dropped[i] != nullptr) take_over(pager, recipes, *dropped[i], std::move(outputs[i].storage));
+    if (dropped[i] != nullptr && how.rebuilds(call.outputs[i]))
+      take_over(pager, recipes, *dropped[i], std::move(outputs[i].storage));
   std::erase_if(outputs, [](const Made::One& one) { return !one.storage; });
   return outputs;
 }

@@ -17,10 +17,14 @@ bool can_rerun(Recipes& recipes, const Call& call, const Made& made);
 /// Shows the set what the call is made from.
 void see_inputs(Recipes& recipes, const Call& call, const Made& made, pager::PinSet& pins);
 
-/// Runs it, with its inputs resident and pinned. Dropped blocks among its outputs are rebuilt; the other outputs are
-/// returned. What it writes is a copy, unless it is among `made` and `may_overwrite` says so: then it is gone there.
-/// Throws OverBudget, IoError, or what the op throws.
-std::vector<Made::One> rerun(pager::Pager& pager, Recipes& recipes, const Call& call, Made& made,
-                             const std::function<bool(const Contents&)>& may_overwrite);
+/// What becomes of what a call makes and writes.
+struct Rerun {
+  std::function<bool(const Contents&)> may_overwrite;  // what it writes, if that is among `made`; else it is a copy
+  std::function<bool(const Call::Output&)> rebuilds;   // the dropped block that the output is
+};
+
+/// Runs it, with its inputs resident and pinned. The outputs that rebuild no dropped block are returned. What it may
+/// overwrite is gone from `made`. Throws OverBudget, IoError, or what the op throws.
+std::vector<Made::One> rerun(pager::Pager& pager, Recipes& recipes, const Call& call, Made& made, const Rerun& how);
 
 }  // namespace tensorpager::replay
