@@ -128,3 +128,34 @@ def test_what_a_replay_does_not_give_again_is_found_before_it_is_dropped(tmp_pat
     stats = json.loads(file.read_text())
     assert stats["replay_different_ops"] == ["aten::tanh"]
     assert "replay of aten::tanh: differs from what it had made" in done.stderr
+
+
+# What an op makes is needed at two times.
+TWO_RESULTS = """
+import torch
+
+torch.manual_seed(0)
+torch.set_num_threads(1)
+xs = [torch.randn(128, 512) for _ in range(8)]
+for step in range(60):
+    largest, places = zip(*[x.sort(dim=1) for x in xs])
+    total = sum(one.square().sum() for one in reversed(largest))
+    total += sum((one + 1).sum() for one in reversed(places))
+    del largest, places
+    for x in xs:
+        x.mul_(0.99)
+    print(total.item().hex())
+"""
+
+
+def test_each_result_of_an_op_is_rebuilt_when_it_is_needed(tmp_path):
+    program, file = tmp_path / "two_results.py", tmp_path / "stats.json"
+    program.write_text(TWO_RESULTS)
+    plain = run_command("run", "--budget", "unlimited", "--quiet", "--", sys.executable, program)
+    assert plain.returncode == 0, plain.stderr
+    options = ["--budget", "5MiB", "--link", "0.1GB/s", "--spill", "ram", "--recompute", "--plan-sync", "--quiet"]
+    done = run_command("run", *options, "--stats", file, "--", sys.executable, program, seconds=300)
+    assert (done.returncode, done.stdout) == (0, plain.stdout), done.stderr
+    stats = json.loads(file.read_text())
+    assert stats["rebuilds"] == stats["drops"] > 20
+    assert stats["windows_as_planned"] == stats["followed_windows"] > 4
