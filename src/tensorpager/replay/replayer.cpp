@@ -155,11 +155,10 @@ bool Replayer::replay(const pager::DueReplay& due) noexcept {
   return is_expected;
 }
 
-/// Compares what a plan's row makes with what the program's op had made, the first time that the row comes up: its
-/// block is still there. It finds wrong rules, and what was written there since that no op announced.
-void Replayer::compare(const Call& call, const std::vector<c10::Storage>& expected,
-                       const std::vector<Made::One>& made) {
-  if (recipes_.is_compared(call)) return;
+/// Compares what a plan's row makes with what the program's op had made, where that is still there: it finds wrong
+/// rules, and what was written there since that no op announced. Reports a difference.
+bool Replayer::is_equal(const Call& call, const std::vector<c10::Storage>& expected,
+                        const std::vector<Made::One>& made) {
   for (std::size_t i = 0; i < expected.size(); ++i) {
     if (!expected[i]) continue;
     const auto found = std::ranges::find(made, call.outputs[i].contents, &Made::One::contents);
@@ -168,17 +167,24 @@ void Replayer::compare(const Call& call, const std::vector<c10::Storage>& expect
     for (const c10::Storage& storage : {expected[i], found->storage})
       if (pager::Block* const block = block_of(storage)) pins.see(*block, pager::Access::kRead);
     pins.admit();
-    if (!have_same_bytes(expected[i], found->storage))
-      return report_difference(*call.rule, "differs from what it had made when a plan first replayed it");
+    if (have_same_bytes(expected[i], found->storage)) continue;
+    report_difference(*call.rule, "differs from what it had made when a plan first replayed it");
+    return false;
   }
-  recipes_.note_compared(call.row);
+  return true;
 }
 
-/// The calls of one op of the plan. If one fails, who needs what it would have made has it rebuilt, and gets the error
-/// if that is not possible either.
+/// The calls of one op of the plan. The first time, what they make is compared with what is there, and then takes its
+/// place, which is another than the plan's. If a call fails, who needs what it would have made has it rebuilt, and gets
+/// the error if that is not possible either.
 void Replayer::replay(const Calls& calls, const pager::DueReplay& due) noexcept {
+  struct Twice {
+    c10::Storage programs, replays;
+  };
+  std::vector<Twice> twice;
   std::vector<Contents> temporary;
   try {
+    bool are_equal = true;
     for (const auto& call : calls) {
       // What the call changes was kept by the row that made it.
       const auto is_kept = [&](const Call::Output& output) {
@@ -187,15 +193,22 @@ void Replayer::replay(const Calls& calls, const pager::DueReplay& due) noexcept 
       const Rerun how{.may_overwrite = [](const Contents&) { return true; }, .rebuilds = is_kept};
       const std::vector<c10::Storage> to_compare = recipes_.to_compare(*call);
       std::vector<Made::One> outputs = rerun(pager_, recipes_, *call, made_, how);
-      compare(*call, to_compare, outputs);
+      are_equal = is_equal(*call, to_compare, outputs) && are_equal;
       for (Made::One& one : outputs) {
         const auto output = std::ranges::find(call->outputs, one.contents, &Call::Output::contents);
-        const bool is_there = static_cast<bool>(to_compare[static_cast<std::size_t>(output - call->outputs.begin())]);
-        if (is_there) continue;  // where the program's op had made it
+        const c10::Storage& programs = to_compare[static_cast<std::size_t>(output - call->outputs.begin())];
+        if (programs) {
+          if (is_kept(*output)) twice.push_back({programs, std::move(one.storage)});
+          continue;
+        }
         if (!is_kept(*output)) temporary.push_back(one.contents);
         made_.add(std::move(one));
       }
     }
+    if (are_equal && !calls.empty()) recipes_.note_compared(calls.front()->row);
+    for (Twice& one : twice)
+      if (pager::Block* const block = are_equal ? block_of(one.programs) : nullptr; block && pager_.drop(*block))
+        take_over(pager_, recipes_, *block, std::move(one.replays));
   } catch (const std::exception&) {
   }
   made_.remove([&](const Made::One& one) { return std::ranges::find(temporary, one.contents) != temporary.end(); });

@@ -48,7 +48,7 @@ class Replayer final : public pager::Rebuilder {
   };
 
   Calls captured(std::uint64_t of);
-  void compare(const Call& call, const std::vector<c10::Storage>& expected, const std::vector<Made::One>& made);
+  bool is_equal(const Call& call, const std::vector<c10::Storage>& expected, const std::vector<Made::One>& made);
   void replay(const Calls& calls, const pager::DueReplay& due) noexcept;
 
   pager::Pager& pager_;

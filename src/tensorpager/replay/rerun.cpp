@@ -36,16 +36,6 @@ std::vector<c10::Storage> storages_of(const torch::jit::Stack& results) {
   return storages;
 }
 
-/// The storage must be nobody else's.
-void take_over(pager::Pager& pager, Recipes& recipes, pager::Block& block, c10::Storage storage) {
-  pager::Block* const fresh = block_of(storage);
-  TORCH_CHECK(fresh != nullptr && fresh->size == block.size, "Tensorpager: a replay made a storage of ",
-              storage.nbytes(), " bytes, where the op had made ", block.size.count());
-  storage.unsafeGetStorageImpl()->_mutable_data_ptr_no_checks().release_context();
-  pager.take_over(block, *fresh);
-  recipes.release(block.number);
-}
-
 c10::DeviceType type_of(base::Device device) {
   return device == base::Device::kCuda ? c10::DeviceType::CUDA : c10::DeviceType::CPU;
 }
@@ -126,7 +116,19 @@ std::vector<Made::One> rerun(pager::Pager& pager, Recipes& recipes, const Call& 
     if (dropped[i] != nullptr && how.rebuilds(call.outputs[i]))
       take_over(pager, recipes, *dropped[i], std::move(outputs[i].storage));
   std::erase_if(outputs, [](const Made::One& one) { return !one.storage; });
+  // From now on they can be evicted: their storages claim the blocks.
+  for (const Made::One& one : outputs)
+    intercept::g_target.finder().in_storage(*one.storage.unsafeGetStorageImpl(), [](const pager::Block&) {});
   return outputs;
+}
+
+void take_over(pager::Pager& pager, Recipes& recipes, pager::Block& block, c10::Storage storage) {
+  pager::Block* const fresh = block_of(storage);
+  TORCH_CHECK(fresh != nullptr && fresh->size == block.size, "Tensorpager: a replay made a storage of ",
+              storage.nbytes(), " bytes, where the op had made ", block.size.count());
+  storage.unsafeGetStorageImpl()->_mutable_data_ptr_no_checks().release_context();
+  pager.take_over(block, *fresh);
+  recipes.release(block.number);
 }
 
 }  // namespace tensorpager::replay
