@@ -138,7 +138,9 @@ bool Replayer::replay(const pager::DueReplay& due) noexcept {
       pager::PinSet until_end(pager_, pager::Temporaries::kKeep);
       pager::PinSet op(pager_, pager::Temporaries::kKeep);
       Calls calls = captured(due.of);
+      // A replay that keeps nothing changes what another kept, and can only if that was needed.
       const bool is_needed =
+          due.keeps.empty() ||
           std::ranges::any_of(due.keeps, [&](std::uint64_t one) { return recipes_.is_needed(one); }) ||
           std::ranges::any_of(calls, [&](const auto& call) { return !recipes_.is_compared(*call); });
       if (calls.empty() || !is_needed || !can_rerun(recipes_, *calls.front(), made_)) calls.clear();
