@@ -68,19 +68,31 @@ def test_a_recomputing_plan_keeps_the_bits_in_every_order_of_kernels(schedule, t
 
 
 # The first plans page; after some steps one is made that recomputes as well.
-@pytest.mark.slow
 @pytest.mark.parametrize(
-    "program", ["gpt", "resnet", "transformer_encoder", "unet", "checkpointing", "seq2seq", "dropout"]
+    ("program", "share"),
+    [
+        ("unet", 0.3),
+        *(
+            pytest.param(program, share, marks=pytest.mark.slow)
+            for program in ("gpt", "resnet", "transformer_encoder", "unet", "checkpointing", "dropout")
+            for share in (0.5, 0.3)
+            if (program, share) != ("unet", 0.3)
+        ),
+        pytest.param("seq2seq", 0.5, marks=pytest.mark.slow),
+    ],
 )
-def test_a_program_under_plans_that_recompute_keeps_its_bits(program, tmp_path):
-    arguments = [PROGRAMS / f"{program}.py", "--device", "cuda", "--steps", 14]
+def test_a_program_under_plans_that_recompute_keeps_its_bits(program, share, tmp_path):
+    arguments = [PROGRAMS / f"{program}.py", "--device", "cuda", "--steps", 24]
     plain, need, _ = run(tmp_path, *arguments)
-    budget = share_of(need, 0.5)
+    budget = share_of(need, share)
     options = [*CLOCK, "--plan-sync"]
     paged, stats, _ = run(tmp_path, *arguments, budget=budget, schedule="2", options=options)
     assert paged == plain
     check_paged(stats, budget)
     assert stats["drops"] == stats["rebuilds"] > 10 and stats["replay_differences"] == 0
+    # In the first window under a plan what its replays make is compared with what is there. Hardly two steps of seq2seq
+    # have the same lengths.
+    assert program == "seq2seq" or stats["windows_as_planned"] >= stats["followed_windows"] - stats["plans"] > 12
 
 
 def dropped(folder, *arguments, budget, seed):
