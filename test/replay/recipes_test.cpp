@@ -93,9 +93,22 @@ TEST_F(RecipesTest, TellsWhichOutputsOfACallAreDropped) {
   const auto call = added({&a_, &b_});
   EXPECT_TRUE(recipes_.hold(b_));
   EXPECT_EQ(recipes_.dropped_outputs(*call), (std::vector<pager::Block*>{nullptr, &b_}));
-  EXPECT_TRUE(recipes_.is_needed(b_.number));
   recipes_.release(b_.number);
   EXPECT_EQ(recipes_.dropped_outputs(*call), (std::vector<pager::Block*>{nullptr, nullptr}));
+}
+
+TEST_F(RecipesTest, TellsWhatIsGone) {
+  added({&a_});
+  const Contents made = recipes_.contents_of(a_.number);
+  EXPECT_FALSE(recipes_.is_gone(made));
+  ASSERT_TRUE(recipes_.hold(a_));
+  EXPECT_TRUE(recipes_.is_gone(made));
+  recipes_.release(a_.number);
+  write(a_.number);
+  EXPECT_TRUE(recipes_.is_gone(made));
+  EXPECT_FALSE(recipes_.is_gone(recipes_.contents_of(a_.number)));
+  recipes_.died(a_.number);
+  EXPECT_TRUE(recipes_.is_gone(recipes_.contents_of(a_.number)));
 }
 
 TEST_F(RecipesTest, DropsWhatIsMadeFromWhatIsGoneIfThatCanBeMade) {

@@ -177,9 +177,10 @@ void Recipes::release(std::uint64_t block) {
   if (const auto dropped = dropped_.find(block); dropped != dropped_.end()) end(dropped);
 }
 
-bool Recipes::is_needed(std::uint64_t block) {
+bool Recipes::is_gone(const Contents& contents) {
   const std::scoped_lock lock(mutex_);
-  return dropped_.contains(block) || !known_.contains(block);
+  const auto known = known_.find(contents.block);
+  return dropped_.contains(contents.block) || known == known_.end() || known->second.version != contents.version;
 }
 
 Product Recipes::product_of_dropped(std::uint64_t block) {

@@ -57,8 +57,8 @@ class Recipes {
   void release(std::uint64_t block);
   /// Dropped blocks that need the block.
   std::vector<pager::Block*> dependents_of(std::uint64_t block);
-  /// Whether it is dropped, or dead.
-  bool is_needed(std::uint64_t block);
+  /// Whether the versioned block is dropped, dead, or written since.
+  bool is_gone(const Contents& contents);
   /// The product that a dropped block is; empty if it is not dropped.
   Product product_of_dropped(std::uint64_t block);
   /// The storage of contents that are there, or that are those of a dropped block; null if they must be made again.

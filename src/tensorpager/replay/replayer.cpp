@@ -35,6 +35,10 @@ class ReplayingScope {
   Replaying before_;
 };
 
+bool keeps(const pager::DueReplay& due, const Contents& contents) {
+  return std::ranges::find(due.keeps, contents.block) != due.keeps.end();
+}
+
 }  // namespace
 
 /// Settles blocks for threads that are in the middle of something else.
@@ -140,9 +144,11 @@ bool Replayer::replay(const pager::DueReplay& due) noexcept {
       Calls calls = captured(due.of);
       // A replay that keeps nothing changes what another kept, and can only if that was needed.
       const bool is_needed =
-          due.keeps.empty() ||
-          std::ranges::any_of(due.keeps, [&](std::uint64_t one) { return recipes_.is_needed(one); }) ||
-          std::ranges::any_of(calls, [&](const auto& call) { return !recipes_.is_compared(*call); });
+          due.keeps.empty() || std::ranges::any_of(calls, [&](const auto& call) {
+            return !recipes_.is_compared(*call) || std::ranges::any_of(call->outputs, [&](const Call::Output& output) {
+              return keeps(due, output.contents) && recipes_.is_gone(output.contents);
+            });
+          });
       if (calls.empty() || !is_needed || !can_rerun(recipes_, *calls.front(), made_)) calls.clear();
       for (const auto& call : calls) see_inputs(recipes_, *call, made_, op);
       is_expected = op.follow(due);
@@ -190,7 +196,7 @@ void Replayer::replay(const Calls& calls, const pager::DueReplay& due) noexcept 
     for (const auto& call : calls) {
       // What the call changes was kept by the row that made it.
       const auto is_kept = [&](const Call::Output& output) {
-        return !call->makes_anew(output) || std::ranges::find(due.keeps, output.contents.block) != due.keeps.end();
+        return !call->makes_anew(output) || keeps(due, output.contents);
       };
       const Rerun how{.may_overwrite = [](const Contents&) { return true; }, .rebuilds = is_kept};
       const std::vector<c10::Storage> to_compare = recipes_.to_compare(*call);
