@@ -39,7 +39,7 @@ tensorpager_module(intercept TORCH
 tensorpager_module(roofline TORCH SOURCES op_work.cpp USES base)
 tensorpager_module(memory TORCH SOURCES host_memory.cpp torch_allocator.cpp torch_storages.cpp USES memory_stable transfer)
 tensorpager_module(replay TORCH
-  SOURCES ambient.cpp captured_op.cpp capturing.cpp generator_state.cpp leaf.cpp op_rules.cpp rebuilding.cpp recipes.cpp replayer.cpp rerun.cpp scratch_allocator.cpp storages.cpp verification.cpp verifier.cpp
+  SOURCES ambient.cpp captured_op.cpp capturing.cpp generator_state.cpp leaf.cpp op_rules.cpp rebuilding.cpp recipes.cpp replayer.cpp rerun.cpp scratch_allocator.cpp stand_in.cpp storages.cpp verification.cpp verifier.cpp
   USES base arena pager intercept)
 tensorpager_module(dry TORCH
   SOURCES attention_shapes.cpp call.cpp card.cpp convolution_shapes.cpp draws.cpp dry.cpp first_run.cpp op_traits.cpp outcome.cpp recurrent_shapes.cpp shape_table.cpp shapes.cpp signature.cpp skipper.cpp stand_ins.cpp

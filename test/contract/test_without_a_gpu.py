@@ -120,8 +120,7 @@ def test_card_is_recorded_the_same_dry_and_real(tmp_path):
     assert found["same_steps"] and found["same_storages"] and found["same_work"]
     assert found["need_bytes"][0] == found["need_bytes"][1]
     pure = [op_names(tmp_path / f"{way}.trace", "pure") for way in ("real", "dry")]
-    assert pure[0] == pure[1] >= {"aten::addmm", "aten::native_layer_norm"}
-    assert "aten::native_dropout" in op_names(tmp_path / "dry.trace") - pure[1]
+    assert pure[0] == pure[1] >= {"aten::addmm", "aten::native_layer_norm", "aten::native_dropout"}
 
 
 @pytest.mark.parametrize("name", ["gpt", slow("unet"), slow("packed_lstm")])

@@ -1,5 +1,6 @@
 #include "tensorpager/replay/captured_op.h"
 
+#include <ATen/Context.h>
 #include <ATen/core/Tensor.h>
 
 #include <algorithm>
@@ -86,11 +87,16 @@ std::optional<CapturedOp> CapturedOp::capture(const c10::OperatorHandle& op, con
 
 /// No generator means the default one.
 bool CapturedOp::add_generator(const c10::IValue& value) {
-  const at::Generator& generator = value.isNone() ? at::detail::getDefaultCPUGenerator() : value.toGenerator();
-  if (generator.device() != at::kCPU) return false;
-  arguments_.emplace_back().kind = Kind::kGenerator;
-  generator_ = std::make_shared<const GeneratorState>(generator);
-  return true;
+  const c10::DeviceType type = device_ == base::Device::kHost ? c10::DeviceType::CPU : c10::DeviceType::CUDA;
+  try {
+    const at::Generator generator = value.isNone() ? at::globalContext().defaultGenerator(type) : value.toGenerator();
+    if (generator.device().type() != type) return false;
+    arguments_.emplace_back().kind = Kind::kGenerator;
+    generator_ = std::make_shared<const GeneratorState>(generator);
+    return true;
+  } catch (const c10::Error&) {
+    return false;  // a CUDA graph is captured
+  }
 }
 
 bool CapturedOp::add(const c10::IValue& value, std::vector<c10::Storage>& memory) {

@@ -18,6 +18,7 @@
 #include "tensorpager/replay/in_leaf.h"
 #include "tensorpager/replay/leaf.h"
 #include "tensorpager/replay/op_rules.h"
+#include "tensorpager/replay/stand_in.h"
 #include "tensorpager/replay/storages.h"
 
 namespace tensorpager::replay {
@@ -99,7 +100,9 @@ std::shared_ptr<Call> capture(const c10::OperatorHandle& op, const OpRule& rule,
                               base::Device device) {
   std::vector<c10::Storage> memory;
   memory.reserve(rule.tensors);
-  auto captured = CapturedOp::capture(op, rule, arguments, device, memory);
+  const auto other = stand_in_for(op, arguments, device);
+  auto captured = other ? CapturedOp::capture(other->op, op_rule(other->op), other->arguments, device, memory)
+                        : CapturedOp::capture(op, rule, arguments, device, memory);
   // What is made of nothing is often filled by code outside of ops, unannounced.
   if (!captured || memory.empty()) return nullptr;
   auto call = std::make_shared<Call>(std::move(*captured));
