@@ -184,9 +184,23 @@ MUTATIONS = [
     Mutation(
         "what-is-dropped-twice-is-rebuilt-once",
         "planning/recomputation.cpp",
-        "    if (arguments_ == Arguments::kKeptForMore && built_at != kNowhere && is_dead(id, before)) return;",
+        "    if (arguments_ == Arguments::kKeptForMore && built_at != kNowhere && is_dead(id, built_at)) return;",
         "    if (arguments_ == Arguments::kKeptForMore && built_at != kNowhere) return;",
         "planning",
+    ),
+    Mutation(
+        "what-was-rebuilt-for-the-program-outlives-it",
+        "planning/recomputation.cpp",
+        "built_at != kNowhere && is_dead(id, built_at)",
+        "built_at != kNowhere && is_dead(id, before)",
+        "planning",
+    ),
+    Mutation(
+        "a-copy-whose-place-another-took-comes-back",
+        "plan/rewriting.cpp",
+        "return copy.version == freed.version; });",
+        "return copy.id == freed.id; });",
+        "plan",
     ),
     # --- ops that fill, and draws
     Mutation(
