@@ -44,6 +44,20 @@ TEST(Windows, AccumulationHasAWindowForEachMicroStep) {
   EXPECT_EQ(program.classes(), (Classes{"11 x 19", "3 x 31", "1 x 37"}));
 }
 
+TEST(Windows, HaveTheSlabsThatThereAreAtTheEnd) {
+  StepProgram program;
+  for (int i = 0; i < 5; ++i) {
+    program.zero_grad();
+    for (int micro = 0; micro < 4; ++micro) program.load(), program.forward(), program.backward();
+    program.step();
+  }
+  Stream stream = program.recorder.stream();
+  stream.ops.back().slab = Bytes(1 << 17);
+  const auto classes = classify_windows(stream);
+  ASSERT_EQ(classes.size(), 3u);
+  for (const WindowClass& one : classes) EXPECT_EQ(one.trace.slab, Bytes(1 << 17));
+}
+
 TEST(Windows, OptimizersThatStepInTheBackwardPassAreWithinTheWindow) {
   StepProgram program;
   for (int i = 0; i < 6; ++i) program.load(), program.forward(), program.step_in_backward(StepProgram::Rate::kStays);

@@ -28,7 +28,9 @@ std::chrono::nanoseconds median(std::vector<std::chrono::nanoseconds> times) {
   return *middle;
 }
 
+/// Slabs only grow: the last window of a class may not have had those that the next step needs.
 void sum_up(WindowClass& one, const Stream& stream) {
+  one.trace.slab = std::max(one.trace.slab, stream.ops.back().slab);
   for (std::size_t i = 0; i < one.trace.ops.size(); ++i) {
     Op& op = one.trace.ops[i];
     std::vector<std::chrono::nanoseconds> times;

@@ -12,7 +12,7 @@
 namespace tensorpager::trace {
 
 struct WindowClass {
-  Trace trace;                     // of the last window; times are medians, temporaries the maximum
+  Trace trace;                     // of the last window; times are medians, temporaries and slabs the maximum
   std::vector<Span> windows = {};  // in order
 
   std::size_t ops() const { return windows.size() * trace.ops.size(); }
