@@ -199,6 +199,14 @@ def test_budget_may_be_a_share_of_the_card(tmp_path):
     assert f"cannot use {round(1.2 * 32 * MIB) // 512 * 512} bytes of the device's memory" in refused.stderr
 
 
+def test_a_device_needs_a_budget(tmp_path):
+    program = ["--", sys.executable, HERE / "cuda_paging_programs.py", "figures"]
+    small = card_of(tmp_path, 32 * MIB)
+    done = run_command("run", "--emulate", small, "--device", "cuda", "--budget", "unlimited", *program)
+    assert done.returncode != 0
+    assert "a CUDA device needs a budget" in done.stderr and "cuda=100%" in done.stderr
+
+
 def test_what_does_not_fit_is_an_error_of_torch_and_nothing_is_lost(tmp_path):
     out, _ = found(tmp_path, "out_of_memory", 8 * MIB)
     assert out["sums"] == list(range(12))

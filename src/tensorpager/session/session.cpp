@@ -52,6 +52,10 @@ bool pages_a_card(const base::Config& config, base::Bytes budget) {
 }
 
 void check(const base::Config& config, base::Bytes budget) {
+  if (config.device == base::Device::kCuda && budget == base::kUnlimited && config.trace.empty())
+    throw base::InvalidArgument(
+        "a CUDA device needs a budget, as its memory is only counted where it is paged; cuda=100% is all of the "
+        "device's");
   if (config.dry && config.trace.empty())
     throw base::InvalidArgument("a dry run computes nothing and only writes a trace; use `tensorpager trace --dry`");
   if (config.dry && config.verify_replay)
