@@ -9,4 +9,4 @@ function(tensorpager_torch_test name)
   set_tests_properties(${name} PROPERTIES LABELS torch TIMEOUT ${TENSORPAGER_TEST_SECONDS} ENVIRONMENT OMP_NUM_THREADS=1)
 endfunction()
 
-tensorpager_torch_test(replay_torch_test SOURCES replay/captured_op_test.cpp replay/generator_state_test.cpp replay/recipes_test.cpp LIBS tensorpager_replay)
+tensorpager_torch_test(replay_torch_test SOURCES replay/captured_op_test.cpp replay/generator_state_test.cpp replay/recipes_test.cpp replay/stand_in_test.cpp LIBS tensorpager_replay)

@@ -60,12 +60,14 @@ def test_program_under_hybrid_plans_keeps_its_bits(program, share, tmp_path):
     assert stats["peak_bytes"] <= budget
     assert stats["drops"] == stats["rebuilds"], "what was dropped was needed, and nothing is dropped at the end"
     assert stats["failed_actions"] == 0
-    # In a plan's first window what its replays make is compared with what is there.
+    # In the first window of a plan that recomputes what replays make is compared with what is there. The first pages.
+    differing = stats["followed_windows"] - stats["windows_as_planned"]
     if share == "half":
-        assert stats["windows_as_planned"] >= stats["followed_windows"] - stats["plans"]
+        assert differing == 0 if program in QUICK else differing <= stats["plans"] - 1
     if program in QUICK:
+        assert differing <= stats["plans"] - 1
         assert stats["drops"] > 20
-        assert stats["followed_windows"] > 4
+        assert stats["windows_as_planned"] > 4
 
 
 def test_user_supplied_plan_with_replays_is_followed(tmp_path):
@@ -119,18 +121,23 @@ for step in range(28):
 """
 
 
-@pytest.mark.stable("blocks whose addresses the program took stay resident")
-def test_what_a_replay_does_not_give_again_is_found_before_it_is_dropped(tmp_path):
-    program, file = tmp_path / "pokes.py", tmp_path / "stats.json"
-    program.write_text(POKES)
+def run_text(text, folder, budget, link):
+    """Runs a program under plans that recompute. Its bits are as without a budget. Returns what it said and its statistics."""
+    program, file = folder / "program.py", folder / "stats.json"
+    program.write_text(text)
     plain = run_command("run", "--budget", "unlimited", "--quiet", "--", sys.executable, program)
     assert plain.returncode == 0, plain.stderr
-    options = ["--budget", "9MiB", "--link", "0.05GB/s", "--spill", "ram", "--recompute", "--plan-sync", "--quiet"]
+    options = ["--budget", budget, "--link", link, "--spill", "ram", "--recompute", "--plan-sync", "--quiet"]
     done = run_command("run", *options, "--stats", file, "--", sys.executable, program, seconds=300)
     assert (done.returncode, done.stdout) == (0, plain.stdout), done.stderr
-    stats = json.loads(file.read_text())
+    return done.stderr, json.loads(file.read_text())
+
+
+@pytest.mark.stable("blocks whose addresses the program took stay resident")
+def test_what_a_replay_does_not_give_again_is_found_before_it_is_dropped(tmp_path):
+    said, stats = run_text(POKES, tmp_path, "9MiB", "0.05GB/s")
     assert stats["replay_different_ops"] == ["aten::tanh"]
-    assert "replay of aten::tanh: differs from what it had made" in done.stderr
+    assert "replay of aten::tanh: differs from what it had made" in said
 
 
 # What an op makes is needed at two times.
@@ -152,13 +159,6 @@ for step in range(60):
 
 
 def test_each_result_of_an_op_is_rebuilt_when_it_is_needed(tmp_path):
-    program, file = tmp_path / "two_results.py", tmp_path / "stats.json"
-    program.write_text(TWO_RESULTS)
-    plain = run_command("run", "--budget", "unlimited", "--quiet", "--", sys.executable, program)
-    assert plain.returncode == 0, plain.stderr
-    options = ["--budget", "5MiB", "--link", "0.1GB/s", "--spill", "ram", "--recompute", "--plan-sync", "--quiet"]
-    done = run_command("run", *options, "--stats", file, "--", sys.executable, program, seconds=300)
-    assert (done.returncode, done.stdout) == (0, plain.stdout), done.stderr
-    stats = json.loads(file.read_text())
+    _, stats = run_text(TWO_RESULTS, tmp_path, "5MiB", "0.1GB/s")
     assert stats["rebuilds"] == stats["drops"] > 20
     assert stats["windows_as_planned"] == stats["followed_windows"] > 4

@@ -121,6 +121,7 @@ def test_card_is_recorded_the_same_dry_and_real(tmp_path):
     assert found["need_bytes"][0] == found["need_bytes"][1]
     pure = [op_names(tmp_path / f"{way}.trace", "pure") for way in ("real", "dry")]
     assert pure[0] == pure[1] >= {"aten::addmm", "aten::native_layer_norm", "aten::native_dropout"}
+    assert "aten::embedding_dense_backward" in op_names(tmp_path / "dry.trace") - pure[1]
 
 
 @pytest.mark.parametrize("name", ["gpt", slow("unet"), slow("packed_lstm")])

@@ -136,6 +136,23 @@ TEST_F(ReplaysTest, KnowWhatTheOpHadMadeThoughItIsDead) {
   EXPECT_EQ(cursor_.due_replay()->keeps, std::vector{sum_number_});
 }
 
+// As dropout's noise: one op makes the storage, and the next fills it.
+TEST(ReplaysOfFills, KeepWhatTheOpFills) {
+  trace::Trace trace;
+  trace.storages = {{.bytes = kSize, .entry = true}, {.bytes = kSize}};
+  trace.ops = {
+      {.name = "empty", .births = {kSum}},
+      {.name = "draw", .writes = {kSum}, .purity = Purity::kFills},
+      {.name = "use", .reads = {kSum}},
+      {.name = "other", .reads = {kWeight}},
+      {.name = "use", .reads = {kSum}, .deaths = {kSum}},
+  };
+  const Agenda agenda(trace, {.budget = 1_MiB, .ops = 6, .replays = {{.op = 1, .before = 4, .keeps = {kSum}}}});
+  ASSERT_TRUE(agenda.is_replay(4));
+  EXPECT_EQ(agenda.made_anew(1).size(), 1U);
+  EXPECT_EQ(agenda.kept_by(4), std::vector{0U});
+}
+
 TEST_F(ReplaysTest, SayWhichOpsMustBeCaptured) {
   const std::map<std::string, bool> expected{{"add", true}, {"tanh", true}, {"loss", false}};
   std::vector<Block*> touched{weight_.get()};

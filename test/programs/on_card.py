@@ -1,5 +1,5 @@
-"""Each program on the emulated CUDA card, under plans that page and that recompute as well, in several orders of kernels: a table. `bits` are those of
-the card without a budget; `windows` and `whole` are as in following.py, the smallest of all orders; `peak` is the highest of all, over the budget.
+"""Each program on the emulated CUDA card, under plans that page and that recompute as well, in several orders of kernels: a table. `bits` are
+those under an ample budget, on demand; `windows` and `whole` are as in following.py, the smallest of all orders; `peak` is the highest of all, over the budget.
 
 .venv/bin/python test/programs/on_card.py [--only gpt unet] [--shares 50 30] [--planners pages hybrid] [--orders now 1 2 threads] [--card FILE]
 """
@@ -13,12 +13,11 @@ import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 
-from cases import PROGRAMS
+from cases import PROGRAMS, budget_for
 
 FOLDER = pathlib.Path(__file__).parent
 COMMAND = pathlib.Path(sys.executable).parent / "tensorpager"
 STEPS = 16  # the first plans page; after some steps one is made that recomputes as well
-MARGIN = 1.4  # times the floor: what blocks of one arena need between others that stay
 AMPLE = 8 << 30  # bytes
 
 
@@ -40,7 +39,7 @@ def case(program: str, share: int, planner: str, options: argparse.Namespace) ->
     need, bits, wrong = run(program, options.card, "now", "--budget", AMPLE, "--on-demand")
     if wrong:
         return wrong
-    budget = max(need["need_bytes"] * share // 100, int(MARGIN * need["floor_bytes"]))
+    budget = budget_for(share / 100, need, "rebinding")
     recompute = f"--recompute={int(planner == 'hybrid')}"
     rows = []
     for order in options.orders:

@@ -13,6 +13,15 @@ namespace {
 using namespace base;
 using Classes = std::vector<std::string>;
 
+/// Five steps of four micro-steps.
+void accumulate(StepProgram& program) {
+  for (int i = 0; i < 5; ++i) {
+    program.zero_grad();
+    for (int micro = 0; micro < 4; ++micro) program.load(), program.forward(), program.backward();
+    program.step();
+  }
+}
+
 TEST(Windows, TrainingStepIsOneFromTheSecondOn) {
   StepProgram program;
   program.train(6);
@@ -35,22 +44,14 @@ TEST(Windows, NeedNoHintsOfTheOptimizer) {
 
 TEST(Windows, AccumulationHasAWindowForEachMicroStep) {
   StepProgram program;
-  for (int i = 0; i < 5; ++i) {
-    program.zero_grad();
-    for (int micro = 0; micro < 4; ++micro) program.load(), program.forward(), program.backward();
-    program.step();
-  }
+  accumulate(program);
   // Gradients are dead between the optimizer and the first backward pass, so that these two are in one window.
   EXPECT_EQ(program.classes(), (Classes{"11 x 19", "3 x 31", "1 x 37"}));
 }
 
 TEST(Windows, HaveTheSlabsThatThereAreAtTheEnd) {
   StepProgram program;
-  for (int i = 0; i < 5; ++i) {
-    program.zero_grad();
-    for (int micro = 0; micro < 4; ++micro) program.load(), program.forward(), program.backward();
-    program.step();
-  }
+  accumulate(program);
   Stream stream = program.recorder.stream();
   stream.ops.back().slab = Bytes(1 << 17);
   const auto classes = classify_windows(stream);

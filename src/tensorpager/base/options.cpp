@@ -101,7 +101,7 @@ constexpr Option kOptions[] = {
      .takers = kAll,
      .help = "Hard limit on the tensor memory of each process: bytes, `8GiB`, `500MB`, `25%` of RAM (or of the control "
              "group's limit, if lower; under torchrun divided by the ranks on this machine) or of the CUDA device's "
-             "memory, or `unlimited`. `cuda=20GiB` is short for `--device cuda --budget 20GiB`",
+             "memory, or `unlimited` (the CPU only). `cuda=20GiB` is short for `--device cuda --budget 20GiB`",
      .read = &read_budget},
     {.name = "--pinned",
      .variable = "TENSORPAGER_PINNED",

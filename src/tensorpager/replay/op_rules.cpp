@@ -5,6 +5,7 @@
 
 #include "tensorpager/base/address_table.h"
 #include "tensorpager/intercept/op_info.h"
+#include "tensorpager/replay/stand_in.h"
 
 namespace tensorpager::replay {
 namespace {
@@ -182,7 +183,7 @@ Judgement judge(const c10::OperatorHandle& op, DispatchKey device) {
   if (device == DispatchKey::CUDA &&
       std::ranges::any_of(kUnorderedOnCuda, [&](std::string_view one) { return fits(one, name); }))
     return {Purity::kNever, "adds or chooses in any order on CUDA"};
-  if (device == DispatchKey::CUDA && name == "aten::native_dropout")
+  if (has_stand_in(name, device == DispatchKey::CUDA ? base::Device::kCuda : base::Device::kHost))
     return {Purity::kDraws, "draws from a generator, which an op that does the same can be handed"};
   const auto* const named = std::ranges::find_if(kNamed, [&](const Named& one) { return fits(one.name, name); });
   if (named != std::end(kNamed)) return {named->purity, named->reason};

@@ -5,6 +5,7 @@
 #include <ATen/core/ivalue.h>
 
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "tensorpager/base/config.h"
@@ -16,9 +17,12 @@ struct StandIn {
   std::vector<c10::IValue> arguments;  // without a generator: none means the default one
 };
 
-/// The calls of native_dropout that draw, on CUDA: there both ops are one kernel
-/// (aten/src/ATen/native/cuda/Dropout.cu). The mask of the stand-in is of bytes, which are those of the bool mask.
-/// Returns nullopt for any other call, which is its own.
+/// Whether calls of the op have a stand-in if they draw. `op` as in aten::mm.
+bool has_stand_in(std::string_view op, base::Device device);
+
+/// The calls of native_dropout that draw, on CUDA: there both ops are `dropout_cuda`
+/// (aten/src/ATen/native/cuda/Dropout.cu), but for the type of the mask. The mask of the stand-in is of bytes, which
+/// are those of the bool mask. Returns nullopt for any other call, which is its own.
 std::optional<StandIn> stand_in_for(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments,
                                     base::Device device);
 
