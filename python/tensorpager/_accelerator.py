@@ -17,8 +17,12 @@ def is_recorded() -> bool:
 
 
 def is_paged() -> bool:
-    """Whether the budget is for the device's memory."""
-    return is_recorded() and _budget().removeprefix("cuda=") not in ("", "unlimited")
+    """Whether the budget is for the device's memory. A dry run holds none: it only does the ops of a run with that budget."""
+    return (
+        os.environ.get("TENSORPAGER_DRY") in (None, "", "0")
+        and is_recorded()
+        and _budget().removeprefix("cuda=") not in ("", "unlimited")
+    )
 
 
 def _budget() -> str:

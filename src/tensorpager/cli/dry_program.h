@@ -25,13 +25,13 @@ class Scratch {
 };
 
 struct DryRun {
-  std::string card;             // to emulate; empty: the program runs on the CPU
-  std::filesystem::path trace;  // file that gets the trace of a step
-  std::filesystem::path stats;  // file that gets the statistics
-  std::filesystem::path log;    // file that gets what the program prints; empty: it is shown
-  base::Bytes budget = base::kUnlimited;
-  bool dry = true;           // else it computes, to its own end, and the trace has the times of ops
-  bool all_storages = true;  // else those that are paged, and ops on them
+  std::string card;                       // to emulate; empty: the program runs on the CPU
+  std::filesystem::path trace;            // file that gets the trace of a step
+  std::filesystem::path stats;            // file that gets the statistics
+  std::filesystem::path log;              // file that gets what the program prints; empty: it is shown
+  base::Bytes budget = base::kUnlimited;  // of a dry run: that calls on whole lists are divided for
+  bool dry = true;                        // else it computes, to its own end, and the trace has the times of ops
+  bool all_storages = true;               // else those that are paged, and ops on them
 };
 
 /// Throws NotPossible with the program's last lines if it wrote no trace. `what` is missing then: `estimate`.

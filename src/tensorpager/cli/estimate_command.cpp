@@ -37,15 +37,16 @@ void estimate(const EstimateOptions& options, const Program& program) {
   if (program.empty())
     throw base::InvalidArgument(
         "no program: write it after --, as in `tensorpager estimate --machine h100-80g -- python train.py`");
-  if (!machine::find_machine(machine_of_card(options.card)).card)
-    throw base::InvalidArgument(options.card + ": has no record `card`, so it cannot be emulated");
+  const auto card = machine::find_machine(machine_of_card(options.card)).card;
+  if (!card) throw base::InvalidArgument(options.card + ": has no record `card`, so it cannot be emulated");
   const Scratch scratch;
   const files::path trace = options.trace.empty() ? scratch / "step.trace" : files::absolute(options.trace);
   if (!options.trace.empty()) base::write_whole_file(trace.string(), "");
   const DryRun run{.card = options.card,
                    .trace = trace,
                    .stats = scratch / "stats.json",
-                   .log = options.verbose ? files::path() : scratch / "log"};
+                   .log = options.verbose ? files::path() : scratch / "log",
+                   .budget = card->memory};
   run_dry(run, program, "estimate");
   const fit::Estimate found = look_at(options, run);
   if (options.json)

@@ -147,7 +147,7 @@ class Fit {
                      .trace = scratch_ / (name + ".trace"),
                      .stats = scratch_ / (name + ".json"),
                      .log = options_.verbose ? std::filesystem::path() : scratch_ / (name + ".log"),
-                     .budget = budget,
+                     .budget = way == Way::kDry ? question().budget : budget,
                      .dry = way == Way::kDry,
                      .all_storages = lists == Lists::kAll};
     run_dry(run, template_.at(size), "answer");

@@ -32,11 +32,10 @@ void CallRecord::add(c10::StorageImpl& storage, pager::Access access, Frame& fra
 }
 
 void CallRecord::add_of_device(const at::TensorBase& tensor, pager::Access access) {
-  if (!tensor.defined() || tensor.device().is_cpu()) return;
+  if (!tensor.defined()) return;
   if (!tensor.unsafeGetTensorImpl()->has_storage())
     return for_each_part(tensor, [&](const at::TensorBase& part) { add_of_device(part, access); });
-  const auto found =
-      g_target.device->find(tensor.storage().unsafeGetStorageImpl()->_mutable_data_ptr_no_checks().get());
+  const auto found = find_of_device(tensor);
   if (!found) return;
   op_.touch(found->number, access);
   count(tensor, found->size, access);
@@ -68,11 +67,11 @@ void CallRecord::begin(base::EventSink& sink, const Frame& frame, c10::ArrayRef<
   facts.backward = torch::autograd::get_current_graph_task_id() != -1;
   facts.flops = roofline::flops_of(info_.arithmetic, tensors_, arguments);
   facts.moved = moved_;
-  for (const at::TensorBase& tensor : tensors_) {
-    if (!tensor.defined() || !at::isFloatingType(tensor.scalar_type())) continue;
-    facts.precision = roofline::precision_of(tensor);
-    break;
-  }
+  const auto is_floating = [](const at::TensorBase& tensor) {
+    return tensor.defined() && at::isFloatingType(tensor.scalar_type());
+  };
+  const auto first = std::ranges::find_if(tensors_, is_floating);
+  if (facts.flops > 0 && first != tensors_.end()) facts.precision = roofline::precision_of(*first);
   if (g_target.purity_of != nullptr && info_.op && can_be_captured()) {
     const bool is_on_host = g_target.device == nullptr && !g_target.pager->is_on_device();
     const auto device = is_on_host ? base::Device::kHost : base::Device::kCuda;

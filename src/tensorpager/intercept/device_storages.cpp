@@ -34,7 +34,8 @@ std::optional<DeviceStorages::Found> DeviceStorages::find(const void* address) c
   if (found == storages_.begin()) return std::nullopt;
   --found;
   if (at - found->first >= found->second.size.count()) return std::nullopt;
-  return Found{found->second.number, found->second.size};
+  const Storage& storage = found->second;
+  return Found{.number = storage.number, .size = storage.size, .charged = base::round_up(storage.size, granule_)};
 }
 
 }  // namespace tensorpager::intercept

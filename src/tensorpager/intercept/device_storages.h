@@ -16,7 +16,7 @@ class DeviceStorages {
  public:
   struct Found {
     std::uint64_t number;
-    base::Bytes size;
+    base::Bytes size, charged;
   };
 
   explicit DeviceStorages(base::Bytes granule) : granule_(granule) {}

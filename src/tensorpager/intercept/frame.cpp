@@ -6,6 +6,12 @@ namespace tensorpager::intercept {
 
 Target g_target;
 
+std::optional<DeviceStorages::Found> find_of_device(const at::TensorBase& tensor) {
+  if (!tensor.defined() || tensor.device().is_cpu() || !tensor.unsafeGetTensorImpl()->has_storage())
+    return std::nullopt;
+  return g_target.device->find(tensor.storage().unsafeGetStorageImpl()->_mutable_data_ptr_no_checks().get());
+}
+
 std::string describe_call(const char* op, c10::ArrayRef<at::TensorBase> tensors) {
   constexpr std::size_t kMostTensors = 8;
   std::ostringstream text;

@@ -4,6 +4,7 @@
 #include <c10/util/Exception.h>
 
 #include <atomic>
+#include <optional>
 #include <string>
 #include <type_traits>
 
@@ -32,9 +33,10 @@ struct Target {
   c10::DeleterFnPtr claimed = nullptr;  // see BlockFinder
   DeviceStorages* device = nullptr;     // an accelerator's, if they are recorded instead of the host's
   std::atomic<Calls> calls = Calls::kPassThrough;
-  KernelRunner runner;                  // of kHandedOn and kWatched
-  PurityOf purity_of = nullptr;         // for recorded ops; null if nobody knows
-  void (*before_products)() = nullptr;  // of matrices
+  KernelRunner runner;                   // of kHandedOn and kWatched
+  PurityOf purity_of = nullptr;          // for recorded ops; null if nobody knows
+  void (*before_products)() = nullptr;   // of matrices
+  std::optional<base::Bytes> parts_for;  // see divide_lists_for
 
   /// The sink of recorded ops; null if nothing is recorded.
   base::EventSink* sink() const { return device != nullptr ? device->sink() : pager->sink(); }
@@ -46,6 +48,9 @@ struct Target {
   }
 };
 extern Target g_target;
+
+/// The recorded storage of an accelerator that the tensor lies in; nullopt if it is none.
+std::optional<DeviceStorages::Found> find_of_device(const at::TensorBase& tensor);
 
 /// `aten::mm(float32[64, 32], float32[32, 16])`, for errors.
 std::string describe_call(const char* op, c10::ArrayRef<at::TensorBase> tensors);

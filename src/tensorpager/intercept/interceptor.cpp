@@ -69,6 +69,8 @@ void observe_products(void (*observer)()) { g_target.before_products = observer;
 
 void record_device(DeviceStorages* storages) { g_target.device = storages; }
 
+void divide_lists_for(std::optional<base::Bytes> budget) { g_target.parts_for = budget; }
+
 void know_purity_by(PurityOf purity_of) { g_target.purity_of = purity_of; }
 
 void see_calls(const KernelRunner& runner) {

@@ -37,6 +37,10 @@ void observe_products(void (*observer)());
 /// From now on records these, and not the host's blocks. They must live for ever.
 void record_device(DeviceStorages* storages);
 
+/// From now on calls on whole lists are run in parts as under this budget; nullopt: as under the pager's. A dry run has
+/// none, and its trace is to have the ops of a run that has one.
+void divide_lists_for(std::optional<base::Bytes> budget);
+
 /// Recorded ops say by it whether they can be run again.
 void know_purity_by(PurityOf purity_of);
 

@@ -38,6 +38,17 @@ void take_results(torch::jit::Stack& stack, c10::List<at::Tensor>& results) {
   for (const at::Tensor& result : stack.back().toTensorVector()) results.push_back(result);
 }
 
+/// Bytes charged for what is paged of the tensor, or would be if memory was paged and not only recorded.
+Bytes charged_for(const at::TensorBase& tensor) {
+  Bytes sum;
+  if (g_target.device == nullptr) {
+    g_target.finder().in_tensor(tensor, [&](const pager::Block& block) { sum += block.charged; });
+  } else if (const auto found = find_of_device(tensor); found && found->size >= base::kMinPagedBytes) {
+    sum = found->charged;
+  }
+  return sum;
+}
+
 /// Bytes that item i of all lists needs, for each i; empty if the lists do not match.
 std::vector<Bytes> item_bytes(c10::ArrayRef<c10::IValue> arguments) {
   std::vector<Bytes> bytes;
@@ -47,8 +58,7 @@ std::vector<Bytes> item_bytes(c10::ArrayRef<c10::IValue> arguments) {
     if (list.empty()) continue;
     if (bytes.empty()) bytes.resize(list.size());
     if (bytes.size() != list.size()) return {};
-    for (std::size_t i = 0; i < list.size(); ++i)
-      g_target.finder().in_tensor(list[i], [&](const pager::Block& block) { bytes[i] += block.charged; });
+    for (std::size_t i = 0; i < list.size(); ++i) bytes[i] += charged_for(list[i]);
   }
   return bytes;
 }
@@ -71,7 +81,7 @@ bool run_in_parts(const c10::OperatorHandle& op, const OpInfo& info, c10::Dispat
   const std::vector<Bytes> bytes = item_bytes(arguments);
   Bytes total;
   for (const Bytes item : bytes) total += item;
-  const std::uint64_t budget = g_target.pager->budget_of_ops().count();
+  const std::uint64_t budget = g_target.parts_for.value_or(g_target.pager->budget_of_ops()).count();
   if (bytes.size() < 2 || total.count() <= rounded(budget) / kWholeShare) return false;
 
   const Bytes largest = *std::max_element(bytes.begin(), bytes.end());
@@ -83,7 +93,9 @@ bool run_in_parts(const c10::OperatorHandle& op, const OpInfo& info, c10::Dispat
   c10::List<at::Tensor> results;
   for (std::size_t begin = 0, end = 0; begin < bytes.size(); begin = end) {
     Bytes part = bytes[end++];
-    while (end < bytes.size() && (part + bytes[end]).count() <= rounded(budget) / kPartShare) part += bytes[end++];
+    // Items that are too small to be paged need nothing.
+    const Bytes most = std::max(part, Bytes(rounded(budget) / kPartShare));
+    while (end < bytes.size() && part + bytes[end] <= most) part += bytes[end++];
     torch::jit::Stack part_stack;
     for (const c10::IValue& argument : arguments)
       part_stack.push_back(argument.isList() ? part_of(argument, begin, end) : argument);

@@ -51,6 +51,12 @@ bool pages_a_card(const base::Config& config, base::Bytes budget) {
   return config.device == base::Device::kCuda && budget < base::kUnlimited;
 }
 
+/// On a device some of it is workspaces' from the beginning: less than the whole, which may be a power of two, is what
+/// lists are divided by.
+base::Bytes budget_of_ops(base::Device device, base::Bytes budget) {
+  return device == base::Device::kCuda && budget < base::kUnlimited ? budget - base::Bytes(1) : budget;
+}
+
 void check(const base::Config& config, base::Bytes budget) {
   if (config.device == base::Device::kCuda && budget == base::kUnlimited && config.trace.empty())
     throw base::InvalidArgument(
@@ -60,8 +66,8 @@ void check(const base::Config& config, base::Bytes budget) {
     throw base::InvalidArgument("a dry run computes nothing and only writes a trace; use `tensorpager trace --dry`");
   if (config.dry && config.verify_replay)
     throw base::InvalidArgument("a dry run computes nothing that a replay could be compared with");
-  if (config.dry && (budget < base::kUnlimited || config.fuzz || config.binding != base::BindingKind::kStable))
-    throw base::InvalidArgument("a dry run has no budget, no fuzzer and the stable binding, as it holds no bytes");
+  if (config.dry && (config.fuzz || config.binding != base::BindingKind::kStable))
+    throw base::InvalidArgument("a dry run has no fuzzer and the stable binding, as it holds no bytes");
   if (config.verify_replay && config.fuzz_drops > 0)
     throw base::InvalidArgument("--verify-replay and TENSORPAGER_FUZZ_DROPS are two tests; use one at a time");
   if (pages_a_card(config, budget) && config.verify_replay)
@@ -150,6 +156,8 @@ void Session::enable(const base::Config& settings) {
     if (budget == base::kUnlimited) budget = plan::budget_of(read);
     user_supplied = guide::profile_of(read);
   }
+  intercept::divide_lists_for(config.dry ? std::optional(budget_of_ops(config.device, budget)) : std::nullopt);
+  if (config.dry) budget = base::kUnlimited;  // it holds no bytes
   const bool plans = config.plans && budget < base::kUnlimited;
   check(config, budget);
   replay::trust(config.verify_replay_of);
