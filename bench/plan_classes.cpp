@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "../test/plan/synthetic_traces.h"
+#include "tensorpager/machine/machine_io.h"
 #include "tensorpager/plan/validator.h"
 #include "tensorpager/planning/classes.h"
 #include "tensorpager/trace/trace_io.h"
@@ -52,7 +53,8 @@ void compare(const std::string& name, const std::string& budget_name, const std:
 void measure(const std::string& path, const char* machine_name) {
   const trace::Trace train = trace::read_trace_file(path);
   const trace::Trace other = plan::other_class(train, 1);
-  const machine::Machine machine = machine::named_machine(machine_name);
+  const machine::Machine machine =
+      machine::find_machine(path.substr(0, path.find_last_of('/')) + "/machines/" + machine_name + ".machine");
   const auto slash = path.find_last_of('/');
   const std::string name = path.substr(slash + 1, path.rfind('.') - slash - 1);
   const plan::Liveness liveness(train);

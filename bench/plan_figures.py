@@ -18,7 +18,8 @@ HEAD = "trace machine budget overhead bound stall_s out_GiB in_GiB waste caching
 
 
 def row(trace: Path, machine: str, percent: int, planner: str) -> list[str]:
-    arguments = ["simulate", trace, "--budget", f"{percent}%", "--machine", machine, "--planner", planner, "--json"]
+    file = DATA / "machines" / f"{machine}.machine"
+    arguments = ["simulate", trace, "--budget", f"{percent}%", "--machine", file, "--planner", planner, "--json"]
     done = subprocess.run([COMMAND, *arguments], capture_output=True, text=True)
     head = [trace.stem, machine, f"{percent} %"]
     if not done.stdout:

@@ -8,6 +8,7 @@
 
 #include "../test/plan/synthetic_traces.h"
 #include "tensorpager/base/errors.h"
+#include "tensorpager/machine/machine_io.h"
 #include "tensorpager/planning/classes.h"
 #include "tensorpager/sim/misses.h"
 #include "tensorpager/sim/pager_run.h"
@@ -46,7 +47,8 @@ Sum run(sim::PagerRun& pager, const std::vector<sim::PagerRun::Class>& classes, 
 void measure(const std::string& path, const char* machine_name, unsigned percent_of_need) {
   const trace::Trace train = trace::read_trace_file(path);
   const trace::Trace evaluate = plan::other_class(train, 1);
-  const machine::Machine machine = machine::named_machine(machine_name);
+  const machine::Machine machine =
+      machine::find_machine(path.substr(0, path.find_last_of('/')) + "/machines/" + machine_name + ".machine");
   const base::Bytes budget(plan::Liveness(train).need().count() * percent_of_need / 100);
   const auto plans = planning::plan_classes({{.trace = train, .machine = machine, .budget = budget},
                                              {.trace = evaluate, .machine = machine, .budget = budget}});

@@ -54,6 +54,60 @@ def op_names(path, flag=""):
 
 
 @needs_cuda
+@only_stable
+def test_dry_trace_for_a_budget_has_the_parts_of_list_ops_of_a_run_under_it(tmp_path):
+    work = """if True:
+        import torch
+        layers = torch.nn.Sequential(*(torch.nn.Linear(512, 512) for _ in range(8))).cuda()
+        optimizer = torch.optim.AdamW(layers.parameters(), foreach=True)
+        x = torch.ones(64, 512, device="cuda")
+        for _ in range(6):
+            layers(x).square().mean().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+    """
+
+    def list_ops(name, *options):
+        file = tmp_path / f"{name}.trace"
+        on = ("--device", "cuda", "--machine", CARD)
+        trace(file, *on, *options, "--", sys.executable, "-c", work, CUBLAS_WORKSPACE_CONFIG=":16:8")
+        return [line.split()[1] for line in file.read_text().splitlines() if "_foreach_" in line]
+
+    budget = ("--budget", "24MiB")
+    divided = list_ops("divided", "--dry", *budget)
+    assert len(divided) > 4 * len(list_ops("whole", "--dry"))
+    assert divided == list_ops("real", *budget)
+
+
+@needs_cuda
+@only_stable
+def test_dry_trace_says_in_which_precision_products_are_computed(tmp_path):
+    """cuDNN's own switch is another one: rates of convolutions are those of TF32."""
+    work = """if True:
+        import torch
+        torch.set_float32_matmul_precision({!r})
+        layer = torch.nn.Linear(256, 256).cuda()
+        optimizer = torch.optim.SGD(layer.parameters(), 0.1)
+        x = torch.ones(256, 256, device="cuda")
+        for _ in range(6):
+            optimizer.zero_grad()
+            (layer(x) + torch.bmm(x[None].half(), x[None].half())).sum().backward()
+            optimizer.step()
+    """
+    for allowed, precision in (("highest", []), ("high", ["precision=tf32"])):
+        file = tmp_path / f"{allowed}.trace"
+        trace(file, "--dry", "--device", "cuda", "--machine", CARD, "--", sys.executable, "-c", work.format(allowed))
+        said = {
+            line.split()[1]: re.findall("precision=[a-z0-9]+", line)
+            for line in file.read_text().splitlines()
+            if line.startswith("op ")
+        }
+        assert said["aten::addmm"] == said["aten::mm"] == precision
+        assert said["aten::add.Tensor"] == []
+        assert said["aten::bmm"] == ["precision=float16"]
+
+
+@needs_cuda
 @pytest.mark.parametrize("schedule", [slow("now"), slow("threads"), "1", slow("2")])
 def test_cuda_program_prints_the_bits_of_the_cpu_under_every_schedule(schedule, tmp_path):
     plain = run_command("run", "--budget", "unlimited", "--quiet", *program("resnet")).stdout
@@ -250,7 +304,7 @@ def test_estimate_of_a_program_that_fails_shows_its_last_lines(tmp_path):
         (("run", "--emulate", "tpu", "--", "true"), "'tpu' is no machine"),
         (("run", "--emulate", "9xh100-80g", "--", "true"), "1 to 8 cards"),
         (("estimate", "--machine", CARD), "no program"),
-        (("trace", "--dry", "--budget", "1GiB", "-o", "a", *program("gpt")), "a dry run has no budget"),
+        (("trace", "--dry", "--binding", "rebinding", "-o", "a", *program("gpt")), "a dry run has no fuzzer"),
     ],
 )
 def test_wrong_usage_is_one_line(words, said, tmp_path):

@@ -9,7 +9,7 @@ namespace tensorpager::fake_cuda {
 namespace {
 
 constexpr const char* kSpeeds =
-    "launch_ns=1000 byte_rate=1e9 float32=1e9 out_ns=2000 out_rate=1e9 in_ns=3000 in_rate=5e8";
+    "launch_ns=1000 byte_rate=1e9 product.float32=1e9 out_ns=2000 out_rate=1e9 in_ns=3000 in_rate=5e8";
 
 class CardClockTest : public testing::Test {
  protected:

@@ -10,10 +10,12 @@ namespace tensorpager::fake_cuda {
 namespace {
 
 TEST(Speeds, AreReadFromTextAndWhatIsWrongIsNamed) {
-  const Speeds speeds = parse_speeds("launch_ns=1000 byte_rate=1e9 in_rate=5e8");
+  const Speeds speeds = parse_speeds("launch_ns=1000 byte_rate=1e9 in_rate=5e8 convolution.float16=7e9");
   EXPECT_DOUBLE_EQ(speeds.launch, 1e-6);
   EXPECT_DOUBLE_EQ(speeds.in.bytes_per_second, 5e8);
-  for (const std::string wrong : {"byte_rate=0", "byte_rate=", "in_ns=-1", "speed=3", "float32"}) {
+  EXPECT_DOUBLE_EQ(speeds.flop_rates.of(base::OpClass::kConvolution, base::Precision::kFloat16), 7e9);
+  for (const std::string wrong : {"byte_rate=0", "byte_rate=", "in_ns=-1", "speed=3", "float32=1e9",
+                                  "pooling.float32=1", "product.float8=1", "product.float32=0"}) {
     try {
       parse_speeds("launch_ns=5 " + wrong);
       ADD_FAILURE() << wrong;

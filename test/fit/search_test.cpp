@@ -29,7 +29,7 @@ Trace sized_net(std::uint64_t samples) {
 
 machine::Machine slow_link() {
   machine::Machine made;
-  made.flop_rate[base::Precision::kFloat32] = 1e9;
+  made.flop_rates.set(base::OpClass::kProduct, base::Precision::kFloat32, 1e9);
   made.byte_rate = 1e12;
   made.launch = 100us;
   made.out = made.in = {.latency = 0ns, .steps = {{.from = 0_B, .bytes_per_second = 1e10}}};

@@ -62,6 +62,19 @@ TEST(Machine, TimesOpsByTheirWorkElseAsMeasured) {
   EXPECT_EQ(Machine().time_of({.time = 800ns, .flops = 9}), 800ns);
 }
 
+TEST(Machine, TimesEachClassOfOpsByItsRate) {
+  std::string text = kByHand;
+  const Machine machine = parse(text.replace(text.find("card"), 0, "rates attention float32=1e9 tf32=4e9\n"));
+  const auto time_of = [&](OpClass op_class, Precision precision) {
+    return machine.time_of({.flops = 4000, .op_class = op_class, .precision = precision});
+  };
+  EXPECT_EQ(time_of(OpClass::kProduct, Precision::kFloat32), 2100ns);
+  EXPECT_EQ(time_of(OpClass::kProduct, Precision::kTf32), 2100ns) << "no rate of its own: as float32";
+  EXPECT_EQ(time_of(OpClass::kConvolution, Precision::kFloat32), 2100ns) << "no rate of its own: as products";
+  EXPECT_EQ(time_of(OpClass::kAttention, Precision::kFloat32), 4100ns);
+  EXPECT_EQ(time_of(OpClass::kAttention, Precision::kTf32), 1100ns);
+}
+
 TEST(Machine, TakesBlocksAwayAndMapsThemAgainForAReplay) {
   Machine machine;
   machine.out.handling = 30ns;
@@ -86,8 +99,11 @@ TEST(Machine, NamedOnesHaveTheirStatedRates) {
   const Machine h200 = named_machine("h200-141g");
   EXPECT_EQ(h200.memory, 141_GiB);
   EXPECT_EQ(h200.in.time_of(Bytes(50'000'000)), 1ms + 10us);
-  EXPECT_EQ(h200.time_of({.moved = Bytes(3'840'000'000)}), 1ms + 3us);
-  EXPECT_EQ(h200.time_of({.flops = 297'000'000'000}), 1ms + 3us);
+  EXPECT_EQ(h200.time_of({.moved = Bytes(4'080'000'000)}), 1ms + 3us);
+  // 78 % of 67 TFLOPS; in TF32, where a program allows it, 80 % of 495; convolutions have 13 % of it without that.
+  EXPECT_EQ(h200.time_of({.flops = 52'260'000'000}), 1ms + 3us);
+  EXPECT_EQ(h200.time_of({.flops = 396'000'000'000, .precision = Precision::kTf32}), 1ms + 3us);
+  EXPECT_EQ(h200.time_of({.flops = 64'350'000'000, .op_class = OpClass::kConvolution}), 1ms + 3us);
   EXPECT_THROW(named_machine("tpu"), InvalidArgument);
   for (const std::string& name : machine_names()) EXPECT_EQ(find_machine(name).name, name);
 }
@@ -121,10 +137,12 @@ TEST(MachineIo, NamesFileLineAndField) {
   EXPECT_EQ(error_of(kByHand, "link in", "link up"), "a.machine:9: direction: is none of out, in");
   EXPECT_EQ(error_of(kByHand, "2e9\nlink in", "0\nlink in"),
             "a.machine:8: bytes_per_second: '0' is not a number above 0");
+  EXPECT_EQ(error_of(kByHand, "card compute=8.6 multiprocessors=84 memory=999424", "rates pooling float32=1"),
+            "a.machine:6: class: is none of product, convolution, attention, recurrent");
   EXPECT_EQ(error_of(kByHand, "from=1000", "from=0"), "a.machine:8: from: is not above that of the step before");
   EXPECT_EQ(error_of(kByHand, "link in handling_ns=7 bytes_per_second=4e9\n", ""), "a.machine:9: link in: is missing");
   EXPECT_EQ(error_of(kByHand, "memory", "mammoth"),
-            "a.machine:3: record: 'mammoth' is none of name, memory, measured, ops, card, link, end");
+            "a.machine:3: record: 'mammoth' is none of name, memory, measured, ops, rates, card, link, end");
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "../plan/synthetic_traces.h"
 #include "../random_cases.h"
+#include "../uniform_machines.h"
 #include "tensorpager/base/errors.h"
 #include "tensorpager/plan/validator.h"
 #include "tensorpager/sim/simulator.h"
@@ -71,7 +72,7 @@ TEST(Boundary, IsKeptByAllClassesOfRandomTraces) {
 TEST(Boundary, OfTheHardestClassCostsLittle) {
   const trace::Trace train = with_identities(trace::read_trace_file(TENSORPAGER_TEST_DATA "/gpt2.trace"));
   const trace::Trace evaluate = other_class(train, 1);
-  const Machine machine = named_machine("h200-141g");
+  const Machine machine = uniform_machine("h200-141g");
   const Bytes budget(Liveness(train).need().count() * 3 / 4);
   const std::vector<Problem> problems = {{.trace = train, .machine = machine, .budget = budget},
                                          {.trace = evaluate, .machine = machine, .budget = budget}};

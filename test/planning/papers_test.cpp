@@ -6,6 +6,7 @@
 #include <set>
 #include <vector>
 
+#include "../uniform_machines.h"
 #include "small_machine.h"
 #include "tensorpager/base/errors.h"
 #include "tensorpager/plan/validator.h"
@@ -115,7 +116,7 @@ TEST(Layrub, SwapsEveryMapWhateverTheBudget) {
 TEST(Accudnn, IsNotSlowerThanToSwapWhatIsIdleForLongest) {
   for (const char* name : {"resnet50", "unet"}) {
     const trace::Trace trace = trace::read_trace_file(std::string(TENSORPAGER_TEST_DATA "/") + name + ".trace");
-    const Machine machine = machine::named_machine("m40-12g");
+    const Machine machine = uniform_machine("m40-12g");
     const base::Bytes budget(Liveness(trace).need().count() / 2);
     const Problem problem{.trace = trace, .machine = machine, .budget = budget};
     EXPECT_LE(make_planner("accudnn")->plan(problem)->predicted.step,

@@ -3,6 +3,7 @@
 
 #include "../plan/synthetic_traces.h"
 #include "../random_cases.h"
+#include "../uniform_machines.h"
 #include "small_machine.h"
 #include "tensorpager/plan/rewriting.h"
 #include "tensorpager/plan/timing.h"
@@ -115,7 +116,7 @@ TEST_P(PlannerContract, KeepsRealTraces) {
     const trace::Trace trace = trace::read_trace_file(std::string(TENSORPAGER_TEST_DATA "/") + name + ".trace");
     const Liveness liveness(trace);
     for (const char* machine_name : {"m40-12g", "h200-141g"}) {
-      const Machine machine = named_machine(machine_name);
+      const Machine machine = uniform_machine(machine_name);
       for (const double share : {1.03, 0.6, 0.3}) {
         SCOPED_TRACE(std::string(name) + " on " + machine_name + " at " + std::to_string(share));
         const Bytes budget(static_cast<std::uint64_t>(static_cast<double>(liveness.need().count()) * share));
@@ -133,7 +134,7 @@ TEST_P(PlannerContract, KeepsRealTraces) {
 }
 
 TEST_P(PlannerContract, KeepsRealTracesAlmostAtTheirFloor) {
-  const Machine machine = named_machine("h200-141g");
+  const Machine machine = uniform_machine("h200-141g");
   for (const char* name : {"resnet50", "unet", "gpt2"}) {
     SCOPED_TRACE(name);
     const trace::Trace trace = trace::read_trace_file(std::string(TENSORPAGER_TEST_DATA "/") + name + ".trace");
@@ -167,7 +168,7 @@ TEST(Hybrid, IsNotAboveAnyPlan) {
     const trace::Trace trace = trace::read_trace_file(std::string(TENSORPAGER_TEST_DATA "/") + name + ".trace");
     for (const char* machine_name : {"m40-12g", "h200-141g"}) {
       SCOPED_TRACE(std::string(name) + " on " + machine_name);
-      const Machine machine = named_machine(machine_name);
+      const Machine machine = uniform_machine(machine_name);
       Problem problem{trace, machine, Bytes(Liveness(trace).need().count() * 7 / 10)};
       problem.options.techniques.annealing = 200'000;
       const Plan hybrid = make_hybrid_planner()->plan(problem).value();
@@ -186,7 +187,7 @@ TEST(Pages, WastesAtMostAPercentFromHalfOfNeedOn) {
     const trace::Trace trace = trace::read_trace_file(std::string(TENSORPAGER_TEST_DATA "/") + name + ".trace");
     const std::uint64_t need = Liveness(trace).need().count();
     for (const char* machine_name : {"m40-12g", "h200-141g"}) {
-      const Machine machine = named_machine(machine_name);
+      const Machine machine = uniform_machine(machine_name);
       for (const std::uint64_t percent : {90, 75, 50}) {
         const Bytes budget(need / 100 * percent);
         const Plan plan = make_pages_planner()->plan({.trace = trace, .machine = machine, .budget = budget}).value();

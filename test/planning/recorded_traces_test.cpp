@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "../uniform_machines.h"
 #include "tensorpager/plan/liveness.h"
 #include "tensorpager/plan/validator.h"
 #include "tensorpager/planning/planner.h"
@@ -24,7 +25,7 @@ class RecordedTraces : public testing::TestWithParam<const char*> {
 
 TEST_P(RecordedTraces, ArePlannedFromThreeQuartersToAQuarterOfTheirNeed) {
   const Liveness liveness(trace_);
-  const Machine machine = named_machine("m40-12g");
+  const Machine machine = uniform_machine("m40-12g");
   for (const std::uint64_t percent : {75, 50, 33, 25}) {
     const base::Bytes budget(liveness.need().count() * percent / 100);
     const auto result = make_planner("pages")->plan({.trace = trace_, .machine = machine, .budget = budget});

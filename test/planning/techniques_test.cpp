@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "../plan/synthetic_traces.h"
+#include "../uniform_machines.h"
 #include "small_machine.h"
 #include "tensorpager/plan/validator.h"
 #include "tensorpager/planning/planner.h"
@@ -52,7 +53,7 @@ class TechniqueOff : public testing::TestWithParam<Switch> {
 
 TEST_P(TechniqueOff, LeavesARightPlanThatIsSlower) {
   static const trace::Trace trace = layered_trace(600);
-  static const Machine machine = named_machine("m40-12g");
+  static const Machine machine = uniform_machine("m40-12g");
   const base::Bytes budget(Liveness(trace).need().count() * GetParam().percent / 100);
   EXPECT_GT(plan(trace, machine, budget, without()).predicted.step,
             plan(trace, machine, budget, with()).predicted.step);
@@ -166,7 +167,7 @@ TEST(LargerFirst, IsQuickerWhereHandlingEachTransferTakesOfCompute) {
     use(i);
   }
   for (std::size_t i = kStorages; i-- > 0;) use(i);
-  Machine machine = named_machine("m40-12g");
+  Machine machine = uniform_machine("m40-12g");
   machine.out.handling = machine.in.handling = std::chrono::microseconds(100);
   const auto step = [&](bool larger_first) {
     const base::Bytes budget(Liveness(trace).need().count() / 2);
@@ -180,7 +181,7 @@ TEST(LargerFirst, IsQuickerWhereHandlingEachTransferTakesOfCompute) {
 
 TEST(Annealing, IsQuickerOnTheWhole) {
   const trace::Trace trace = trace::read_trace_file(TENSORPAGER_TEST_DATA "/resnet50.trace");
-  const Machine machine = named_machine("h200-141g");
+  const Machine machine = uniform_machine("h200-141g");
   const base::Bytes budget(Liveness(trace).need().count() / 3);
   const auto step = [&](std::size_t annealing) {
     const Options options{.techniques = {.annealing = annealing}};
@@ -195,7 +196,7 @@ TEST(Annealing, IsQuickerOnTheWhole) {
 // one.
 TEST(Choices, LeaveRoomForGapsBetweenBlocks) {
   const trace::Trace trace = trace::read_trace_file(TENSORPAGER_TEST_DATA "/gpt2.trace");
-  const Machine machine = named_machine("h200-141g");
+  const Machine machine = uniform_machine("h200-141g");
   const base::Bytes budget(Liveness(trace).need().count() / 2);
   const auto step = [&](const char* planner) {
     const Options options{.link_share = 1, .reserve = 0, .techniques = {.annealing = 500'000}};
@@ -207,7 +208,7 @@ TEST(Choices, LeaveRoomForGapsBetweenBlocks) {
 
 TEST(LooksEach, IsEffortThatGrowsWithThePlan) {
   const trace::Trace trace = layered_trace(200);
-  const Machine machine = named_machine("m40-12g");
+  const Machine machine = uniform_machine("m40-12g");
   const base::Bytes budget(Liveness(trace).need().count() / 3);
   const auto step = [&](std::uint64_t looks_each) {
     const Options options{.techniques = {.packing = {.looks = 0, .looks_each = looks_each}}};

@@ -98,7 +98,8 @@ TEST(TraceIo, NamesFileLineAndField) {
   EXPECT_EQ(error_of(edited("op mm", "op")), at + "5: name: is missing");
   EXPECT_EQ(error_of(edited("op mm", "op mm pure scratch")),
             at + "5: scratch: the op has another of pure, scratch and fills already");
-  EXPECT_EQ(error_of(edited("bfloat16", "int4")), at + "5: precision: is none of float32, bfloat16, float16, float64");
+  EXPECT_EQ(error_of(edited("bfloat16", "int4")),
+            at + "5: precision: is none of float32, tf32, bfloat16, float16, float64");
   EXPECT_EQ(error_of(edited("random", "rnd")), at + "6: 'rnd': is unknown here, or given twice");
   EXPECT_EQ(error_of(edited("reads=1", "reads=0,0")), at + "6: reads: storage 0 is there twice");
   EXPECT_EQ(error_of(edited("births=1", "births=1 renews=0")), at + "5: renews: storage 0 is not among its writes");

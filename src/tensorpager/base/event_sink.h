@@ -16,7 +16,7 @@
 namespace tensorpager::base {
 
 /// The precision of an op's arithmetic; a machine has a speed for each.
-enum class Precision : std::uint8_t { kFloat32, kBfloat16, kFloat16, kFloat64 };
+enum class Precision : std::uint8_t { kFloat32, kTf32, kBfloat16, kFloat16, kFloat64 };
 
 /// Whether an op gives the same results if it runs again with the arguments that it had.
 enum class Purity : std::uint8_t {

@@ -10,7 +10,6 @@
 #include "tensorpager/base/errors.h"
 #include "tensorpager/cli/python_package.h"
 #include "tensorpager/machine/machine_io.h"
-#include "tensorpager/trace/trace_io.h"
 
 namespace tensorpager::cli {
 namespace {
@@ -37,7 +36,8 @@ Cards parse(const std::string& card) {
 std::string speeds_of(const machine::Machine& machine) {
   std::ostringstream text;
   text << "launch_ns=" << machine.launch.count() << " byte_rate=" << machine.byte_rate;
-  for (const auto& [precision, rate] : machine.flop_rate) text << ' ' << trace::name_of(precision) << '=' << rate;
+  for (const auto& [of, rate] : machine.flop_rates.all())
+    text << ' ' << base::class_name(of.first) << '.' << base::precision_name(of.second) << '=' << rate;
   text << " out_ns=" << machine.out.latency.count() << " out_rate=" << machine.out.steps.back().bytes_per_second
        << " in_ns=" << machine.in.latency.count() << " in_rate=" << machine.in.steps.back().bytes_per_second;
   return text.str();

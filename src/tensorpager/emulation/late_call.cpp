@@ -52,6 +52,7 @@ fake_cuda::Work work_of(const OpTraits& traits, const std::vector<c10::IValue>& 
     for_each_tensor(argument, [&](const at::Tensor& tensor) { tensors.push_back(tensor); });
   if (tensors.empty()) return {};
   return {.flops = roofline::flops_of(traits.arithmetic, tensors, arguments),
+          .op_class = base::class_of(traits.name),
           .precision = roofline::precision_of(tensors.front())};
 }
 

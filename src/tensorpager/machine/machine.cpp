@@ -9,47 +9,87 @@
 namespace tensorpager::machine {
 namespace {
 
-using trace::Precision;
+using base::OpClass;
+using base::Precision;
 using namespace std::chrono_literals;
 
-/// The share of the stated peak that large convolutions and products reach, and the share of the memory's rate that
-/// pointwise ops reach. One figure each for all ops: real convolutions vary from 20 to 70 %.
-constexpr double kArithmeticEfficiency = 0.6;
-constexpr double kMemoryEfficiency = 0.8;
 constexpr auto kLaunch = 3us;
 constexpr auto kCopyLatency = 10us;
+
+/// The shares of the stated peak that large ops of a class reach, forward and backward passes together.
+struct Shares {
+  double product, convolution, attention, recurrent;
+};
 
 struct Accelerator {
   const char* name;
   std::uint64_t memory;  // GiB
-  double float32;        // flops per second; TF32 where there is one
+  double float32;        // flops per second
+  double tf32;           // as float32 where there is none
   double half;           // bfloat16 and float16
   double float64;        //
   double memory_rate;    // bytes per second
   double link_rate;      // bytes per second, each direction
   std::uint32_t major, minor, multiprocessors;
-  double visible;  // GiB that CUDA reports
+  double visible;         // GiB that CUDA reports
+  Shares float32_shares;  // of tf32 in what cuDNN computes: convolutions and recurrent layers
+  double tf32_share;      // of products, if a program allows it
+  Shares half_shares;     //
+  double memory_share;    //
 };
 
 // Peaks, compute capability and multiprocessors from the vendor's data sheets (SXM boards where there are several);
 // links as PCIe 3, 4 and 5 deliver them, GH200's as NVLink-C2C is stated. What CUDA reports of the memory is from
-// torch's out-of-memory messages on such cards.
+// torch's out-of-memory messages on such cards. docs/machines.md has the sources of the shares; above 1 are cards that
+// run faster than the clock of their data sheet.
+constexpr Shares kM40{0.65, 0.6, 0.33, 0.45}, kTitanX{0.75, 0.66, 0.33, 0.5};
+constexpr Shares kV100{0.87, 0.75, 0.35, 0.67}, kV100Half{0.8, 0.43, 0.22, 0.23};
+constexpr Shares kA100{0.95, 0.22, 0.35, 0.26}, kA100Half{0.83, 0.45, 0.59, 0.23};
+constexpr Shares kH100{0.78, 0.13, 0.35, 0.19}, kH100Half{0.78, 0.33, 0.47, 0.185}, kGh200Half{0.82, 0.33, 0.47, 0.185};
+constexpr Shares kAda{0.65, 0.32, 0.35, 0.39}, kAdaHalf{0.97, 0.44, 0.73, 0.37};
+constexpr Shares kBlackwell{0.63, 0.32, 0.35, 0.39}, kBlackwellHalf{1.08, 0.45, 0.69, 0.37};
 constexpr std::array kAccelerators = {
-    Accelerator{"m40-12g", 12, 7e12, 7e12, 0.2e12, 288e9, 12e9, 5, 2, 24, 11.92},
-    Accelerator{"titanx-12g", 12, 6.7e12, 6.7e12, 0.2e12, 336e9, 12e9, 5, 2, 24, 11.92},
-    Accelerator{"v100-16g", 16, 15.7e12, 125e12, 7.8e12, 900e9, 12e9, 7, 0, 80, 15.77},
-    Accelerator{"a100-40g", 40, 156e12, 312e12, 19.5e12, 1555e9, 24e9, 8, 0, 108, 39.39},
-    Accelerator{"a100-80g", 80, 156e12, 312e12, 19.5e12, 2039e9, 24e9, 8, 0, 108, 79.15},
-    Accelerator{"h100-80g", 80, 495e12, 989e12, 67e12, 3350e9, 50e9, 9, 0, 132, 79.1},
-    Accelerator{"h200-141g", 141, 495e12, 989e12, 67e12, 4800e9, 50e9, 9, 0, 132, 139.8},
-    Accelerator{"gh200-96g", 96, 495e12, 989e12, 67e12, 4000e9, 450e9, 9, 0, 132, 94.5},
-    Accelerator{"rtx4090-24g", 24, 82.6e12, 165.2e12, 1.3e12, 1008e9, 24e9, 8, 9, 128, 23.6},
-    Accelerator{"rtx5090-32g", 32, 104.8e12, 209.5e12, 1.6e12, 1792e9, 50e9, 12, 0, 170, 31.4}};
+    Accelerator{"m40-12g", 12, 7e12, 7e12, 7e12, 0.2e12, 288e9, 12e9, 5, 2, 24, 11.92, kM40, 0.65, kM40, 0.75},
+    Accelerator{"titanx-12g", 12, 6.7e12, 6.7e12, 6.7e12, 0.2e12, 336e9, 12e9, 5, 2, 24, 11.92, kTitanX, 0.75, kTitanX,
+                0.79},
+    Accelerator{"v100-16g", 16, 15.7e12, 15.7e12, 125e12, 7.8e12, 900e9, 12e9, 7, 0, 80, 15.77, kV100, 0.87, kV100Half,
+                0.88},
+    Accelerator{"a100-40g", 40, 19.5e12, 156e12, 312e12, 19.5e12, 1555e9, 24e9, 8, 0, 108, 39.39, kA100, 0.7, kA100Half,
+                0.85},
+    Accelerator{"a100-80g", 80, 19.5e12, 156e12, 312e12, 19.5e12, 2039e9, 24e9, 8, 0, 108, 79.15, kA100, 0.7, kA100Half,
+                0.85},
+    Accelerator{"h100-80g", 80, 67e12, 495e12, 989e12, 67e12, 3350e9, 50e9, 9, 0, 132, 79.1, kH100, 0.8, kH100Half,
+                0.87},
+    Accelerator{"h200-141g", 141, 67e12, 495e12, 989e12, 67e12, 4800e9, 50e9, 9, 0, 132, 139.8, kH100, 0.8, kH100Half,
+                0.85},
+    Accelerator{"gh200-96g", 96, 67e12, 495e12, 989e12, 67e12, 4000e9, 450e9, 9, 0, 132, 94.5, kH100, 0.8, kGh200Half,
+                0.8},
+    Accelerator{"rtx4090-24g", 24, 82.6e12, 82.6e12, 165.2e12, 1.3e12, 1008e9, 24e9, 8, 9, 128, 23.6, kAda, 1, kAdaHalf,
+                0.91},
+    Accelerator{"rtx5090-32g", 32, 104.8e12, 104.8e12, 209.5e12, 1.6e12, 1792e9, 50e9, 12, 0, 170, 31.4, kBlackwell,
+                1.08, kBlackwellHalf, 0.86}};
 constexpr double kGiB = 1 << 30;
 constexpr base::Bytes kPageOfCard = base::kHugePage;  // CUDA hands memory out in 2 MiB
 
 /// At most eleven days, so that sums cannot wrap even for a very slow link in a file.
 Nanoseconds nanoseconds_of(double seconds) { return Nanoseconds(std::llround(std::min(seconds * 1e9, 1e15))); }
+
+/// torch has cuDNN use TF32 in convolutions and recurrent layers of float32, and nothing else unless a program says so.
+base::FlopRates flop_rates_of(const Accelerator& a) {
+  base::FlopRates rates;
+  const auto set = [&](Precision precision, double peak, double peak_of_cudnn, const Shares& shares) {
+    rates.set(OpClass::kProduct, precision, peak * shares.product);
+    rates.set(OpClass::kConvolution, precision, peak_of_cudnn * shares.convolution);
+    rates.set(OpClass::kAttention, precision, peak * shares.attention);
+    rates.set(OpClass::kRecurrent, precision, peak_of_cudnn * shares.recurrent);
+  };
+  set(Precision::kFloat32, a.float32, a.tf32, a.float32_shares);
+  set(Precision::kBfloat16, a.half, a.half, a.half_shares);
+  set(Precision::kFloat16, a.half, a.half, a.half_shares);
+  set(Precision::kFloat64, a.float64, a.float64, a.float32_shares);
+  rates.set(OpClass::kProduct, Precision::kTf32, a.tf32 * a.tf32_share);
+  return rates;
+}
 
 Machine machine_of(const Accelerator& a) {
   const Link link{.latency = kCopyLatency, .steps = {{.from = base::Bytes(0), .bytes_per_second = a.link_rate}}};
@@ -59,11 +99,8 @@ Machine machine_of(const Accelerator& a) {
       .out = link,
       .in = link,
       .time_scale = 1,
-      .flop_rate = {{Precision::kFloat32, a.float32 * kArithmeticEfficiency},
-                    {Precision::kBfloat16, a.half * kArithmeticEfficiency},
-                    {Precision::kFloat16, a.half * kArithmeticEfficiency},
-                    {Precision::kFloat64, a.float64 * kArithmeticEfficiency}},
-      .byte_rate = a.memory_rate * kMemoryEfficiency,
+      .flop_rates = flop_rates_of(a),
+      .byte_rate = a.memory_rate * a.memory_share,
       .launch = kLaunch,
       .card = Card{.major = a.major,
                    .minor = a.minor,
@@ -98,8 +135,8 @@ Nanoseconds Machine::time_of_kernels(const trace::Op& op) const {
   if (byte_rate == 0 || (!has_work && op.time > Nanoseconds(0)))
     return nanoseconds_of(std::chrono::duration<double>(op.time).count() * time_scale);
   if (!has_work) return Nanoseconds(0);
-  const auto rate = flop_rate.find(op.precision);
-  const double arithmetic = rate == flop_rate.end() ? 0 : static_cast<double>(op.flops) / rate->second;
+  const double rate = op.flops == 0 ? 0 : flop_rates.of(op.op_class, op.precision);
+  const double arithmetic = rate == 0 ? 0 : static_cast<double>(op.flops) / rate;
   return nanoseconds_of(std::max(arithmetic, static_cast<double>(op.moved.count()) / byte_rate)) + launch;
 }
 

@@ -3,12 +3,12 @@
 
 #include <chrono>
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "tensorpager/base/bytes.h"
+#include "tensorpager/base/flop_rates.h"
 #include "tensorpager/trace/record.h"
 
 namespace tensorpager::machine {
@@ -43,13 +43,13 @@ struct Card {
 struct Machine {
   std::string name;
   base::Bytes memory = base::kUnlimited;
-  Link out;                                      // page-outs
-  Link in;                                       // page-ins
-  double time_scale = 1;                         // factor of measured op times
-  std::map<trace::Precision, double> flop_rate;  // flops per second that ops reach
-  double byte_rate = 0;                          // bytes per second that ops reach; 0: no roofline
-  Nanoseconds launch{0};                         // added to the roofline of an op that does anything
-  std::optional<Card> card = {};                 // of an accelerator that can be emulated
+  Link out;                       // page-outs
+  Link in;                        // page-ins
+  double time_scale = 1;          // factor of measured op times
+  base::FlopRates flop_rates;     // what ops reach
+  double byte_rate = 0;           // bytes per second that ops reach; 0: no roofline
+  Nanoseconds launch{0};          // added to the roofline of an op that does anything
+  std::optional<Card> card = {};  // of an accelerator that can be emulated
 
   Nanoseconds time_of(const trace::Op& op) const;
   /// Of all ops, if nothing stalls.

@@ -7,19 +7,14 @@
 #include <fstream>
 
 #include "tensorpager/base/records.h"
-#include "tensorpager/trace/trace_io.h"
 
 namespace tensorpager::machine {
 namespace {
-
-using trace::Precision;
 
 constexpr std::string_view kKind = "tensorpager-machine";
 constexpr std::uint64_t kVersion = 1;
 constexpr std::uint64_t kMaxLatency = 1'000'000'000'000;  // nanoseconds
 constexpr std::uint64_t kMostMultiprocessors = 10'000;
-constexpr std::array kPrecisions = {Precision::kFloat32, Precision::kBfloat16, Precision::kFloat16,
-                                    Precision::kFloat64};
 
 /// Steps are records of their own: `link out from=0 bytes_per_second=12e9 latency_ns=10000`.
 void read_link(base::RecordReader& records, Machine& machine) {
@@ -36,11 +31,20 @@ void read_link(base::RecordReader& records, Machine& machine) {
   link.steps.push_back({.from = from, .bytes_per_second = records.positive("bytes_per_second")});
 }
 
+void read_rates(base::RecordReader& records, base::OpClass op_class, Machine& machine) {
+  for (const auto& [precision, name] : base::kPrecisions)
+    if (records.has(name)) machine.flop_rates.set(op_class, precision, records.positive(name));
+}
+
+/// `rates convolution float32=4.2e12`.
+void read_class(base::RecordReader& records, Machine& machine) {
+  const auto op_class = base::class_named(records.word("class"));
+  if (!op_class) records.fail("class", "is none of product, convolution, attention, recurrent");
+  read_rates(records, *op_class, machine);
+}
+
 void read_ops(base::RecordReader& records, Machine& machine) {
-  for (const Precision precision : kPrecisions) {
-    const std::string key = trace::name_of(precision);
-    if (records.has(key)) machine.flop_rate[precision] = records.positive(key);
-  }
+  read_rates(records, base::OpClass::kProduct, machine);
   machine.byte_rate = records.positive("bytes_per_second");
   machine.launch = Nanoseconds(records.number_or("launch_ns", kMaxLatency, 0));
 }
@@ -63,6 +67,11 @@ std::string real(double number) {
   return {text.data(), end};
 }
 
+void append_rates(std::string& text, const base::FlopRates& rates, base::OpClass op_class) {
+  for (const auto& [of, rate] : rates.all())
+    if (of.first == op_class) text.append(" ").append(base::precision_name(of.second)).append("=").append(real(rate));
+}
+
 }  // namespace
 
 Machine read_machine(std::istream& in, const std::string& path) {
@@ -78,13 +87,15 @@ Machine read_machine(std::istream& in, const std::string& path) {
       machine.time_scale = records.positive("scale");
     else if (records.type() == "ops")
       read_ops(records, machine);
+    else if (records.type() == "rates")
+      read_class(records, machine);
     else if (records.type() == "link")
       read_link(records, machine);
     else if (records.type() == "card")
       read_card(records, machine);
     else
       records.fail("record", "'" + std::string(records.type().substr(0, 40)) +
-                                 "' is none of name, memory, measured, ops, card, link, end");
+                                 "' is none of name, memory, measured, ops, rates, card, link, end");
     records.finish_record();
   }
   if (machine.out.steps.empty()) records.fail("link out", "is missing");
@@ -99,9 +110,13 @@ std::string write_machine(const Machine& machine) {
   text += "measured scale=" + real(machine.time_scale) + "\n";
   if (machine.byte_rate > 0) {
     text += "ops bytes_per_second=" + real(machine.byte_rate) + " launch_ns=" + std::to_string(machine.launch.count());
-    for (const auto& [precision, rate] : machine.flop_rate)
-      text += std::string(" ") + trace::name_of(precision) + "=" + real(rate);
+    append_rates(text, machine.flop_rates, base::OpClass::kProduct);
     text += '\n';
+    for (const auto& [op_class, name] : base::kOpClasses) {
+      std::string rates;
+      if (op_class != base::OpClass::kProduct) append_rates(rates, machine.flop_rates, op_class);
+      if (!rates.empty()) text.append("rates ").append(name).append(rates) += '\n';
+    }
   }
   if (machine.card)
     text += "card compute=" + std::to_string(machine.card->major) + "." + std::to_string(machine.card->minor) +

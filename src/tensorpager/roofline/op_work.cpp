@@ -1,5 +1,7 @@
 #include "tensorpager/roofline/op_work.h"
 
+#include <ATen/Context.h>
+
 #include <algorithm>
 #include <iterator>
 
@@ -105,6 +107,11 @@ constexpr Row kRows[] = {
     {"aten::mkldnn_rnn_layer_backward", [](const OpCall& call) { return 2 * recurrent_flops(call, 1, 5); }},
 };
 
+bool allows_tf32() {
+  return at::globalContext().float32Precision(at::Float32Backend::CUDA, at::Float32Op::MATMUL) ==
+         at::Float32Precision::TF32;
+}
+
 }  // namespace
 
 Arithmetic arithmetic_of(std::string_view name) {
@@ -133,6 +140,8 @@ base::Precision precision_of(const at::TensorBase& tensor) {
       return base::Precision::kFloat16;
     case at::kDouble:
       return base::Precision::kFloat64;
+    case at::kFloat:
+      return tensor.is_cuda() && allows_tf32() ? base::Precision::kTf32 : base::Precision::kFloat32;
     default:
       return base::Precision::kFloat32;
   }

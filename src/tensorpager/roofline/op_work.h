@@ -50,7 +50,9 @@ std::uint64_t flops_of(Arithmetic arithmetic, c10::ArrayRef<at::TensorBase> tens
 /// Bytes that an op reads or writes of a tensor in a block of this size: those of a view, not of all its storage.
 base::Bytes moved_of(const at::TensorBase& tensor, base::Bytes block);
 
-/// The precision in which the tensor's arithmetic is done; float32 for other types.
+/// The precision in which the tensor's arithmetic is done; float32 for other types. On a CUDA device it is TF32 where
+/// the program allows it for products. What cuDNN does is not looked at: convolutions and recurrent layers use TF32
+/// unless a program forbids it, and machines have rates of float32 for them accordingly.
 base::Precision precision_of(const at::TensorBase& tensor);
 
 }  // namespace tensorpager::roofline

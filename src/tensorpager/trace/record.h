@@ -13,6 +13,7 @@
 
 #include "tensorpager/base/bytes.h"
 #include "tensorpager/base/event_sink.h"
+#include "tensorpager/base/flop_rates.h"
 
 namespace tensorpager::trace {
 
@@ -40,7 +41,8 @@ struct Op {
   base::Bytes temporary = {};  // peak of what its kernel allocates and frees again
   std::chrono::nanoseconds time{0};  // as measured; 0 if it was not
   std::uint64_t flops = 0;
-  base::Bytes moved = {};  // bytes that its kernel reads and writes
+  base::Bytes moved = {};                            // bytes that its kernel reads and writes
+  base::OpClass op_class = base::OpClass::kProduct;  // by its name, which copies of a trace may lack
   Precision precision = Precision::kFloat32;
   Purity purity = Purity::kNever;
   bool random = false;         // draws from a generator

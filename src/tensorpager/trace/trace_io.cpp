@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "tensorpager/base/errors.h"
+#include "tensorpager/base/flop_rates.h"
 #include "tensorpager/base/records.h"
 
 namespace tensorpager::trace {
@@ -20,10 +21,6 @@ constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 50;
 constexpr std::uint64_t kMaxStorages = std::uint64_t{1} << 32;
 constexpr std::uint64_t kMaxFlops = std::uint64_t{1} << 62;
 constexpr std::uint64_t kMaxNanoseconds = 1'000'000'000'000'000;  // eleven days
-
-constexpr std::array kPrecisions = {
-    std::pair{Precision::kFloat32, "float32"}, std::pair{Precision::kBfloat16, "bfloat16"},
-    std::pair{Precision::kFloat16, "float16"}, std::pair{Precision::kFloat64, "float64"}};
 
 constexpr std::array kPurities = {std::pair{Purity::kPure, "pure"}, std::pair{Purity::kScratch, "scratch"},
                                   std::pair{Purity::kFills, "fills"}};
@@ -99,11 +96,8 @@ class TraceReader {
   }
 
   Precision precision() {
-    const std::string_view text = records_.text("precision");
-    for (const auto& [precision, name] : kPrecisions) {
-      if (text == name) return precision;
-    }
-    records_.fail("precision", "is none of float32, bfloat16, float16, float64");
+    if (const auto named = base::precision_named(records_.text("precision"))) return *named;
+    records_.fail("precision", "is none of float32, tf32, bfloat16, float16, float64");
   }
 
   void read_op() {
@@ -120,6 +114,7 @@ class TraceReader {
     op.backward = records_.flag("backward");
     op.optimizer = records_.flag("optimizer");
     op.name = records_.word("name");
+    op.op_class = base::class_of(op.name);
     op.reads = ids("reads");
     op.writes = ids("writes");
     op.births = ids("births");
@@ -156,14 +151,6 @@ void write_number(std::string& text, const char* key, std::uint64_t number) {
 
 }  // namespace
 
-const char* name_of(Precision precision) {
-  for (const auto& [candidate, name] : kPrecisions) {
-    if (precision == candidate) return name;
-  }
-  TENSORPAGER_CHECK(false);
-  return "";
-}
-
 Trace read_trace(std::istream& in, const std::string& path) { return TraceReader(in, path).read(); }
 
 Trace read_trace_file(const std::string& path) {
@@ -195,7 +182,7 @@ std::string write_trace(const Trace& trace) {
     write_number(text, " ns=", static_cast<std::uint64_t>(op.time.count()));
     write_number(text, " flops=", op.flops);
     write_number(text, " moved=", op.moved.count());
-    if (op.precision != Precision::kFloat32) text += std::string(" precision=") + name_of(op.precision);
+    if (op.precision != Precision::kFloat32) text.append(" precision=").append(base::precision_name(op.precision));
     for (const auto& [purity, name] : kPurities) {
       if (op.purity == purity) text += std::string(" ") + name;
     }

@@ -15,6 +15,4 @@ Trace read_trace_file(const std::string& path);
 /// The text that read_trace reads back as an equal value.
 std::string write_trace(const Trace& trace);
 
-const char* name_of(Precision precision);
-
 }  // namespace tensorpager::trace

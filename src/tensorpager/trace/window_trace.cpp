@@ -120,6 +120,7 @@ class Writer {
           .time = seen.time,
           .flops = seen.facts.flops,
           .moved = seen.facts.moved,
+          .op_class = base::class_of(seen.facts.name),
           .precision = seen.facts.precision,
           .purity = seen.facts.purity,
           .random = seen.facts.random,

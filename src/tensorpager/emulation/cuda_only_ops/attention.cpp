@@ -52,7 +52,9 @@ struct Inputs {
 /// The work of `number` products of queries with keys or values, in all heads: multiplications and additions.
 fake_cuda::Work products(const Inputs& inputs, std::uint64_t number) {
   const auto pairs = static_cast<std::uint64_t>(inputs.query.numel() * inputs.key.size(2));
-  return {.flops = 2 * number * pairs, .precision = roofline::precision_of(inputs.query)};
+  return {.flops = 2 * number * pairs,
+          .op_class = base::OpClass::kAttention,
+          .precision = roofline::precision_of(inputs.query)};
 }
 
 /// A forward pass into `output` and `logsumexp` ([batch, heads, at least as many as queries], or with no elements, or

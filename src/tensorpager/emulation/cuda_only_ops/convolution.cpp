@@ -61,6 +61,7 @@ void launch_convolution(const char* name, const Tensor& input, const Tensor& wei
            y.copy_(relu ? result.relu() : result);
          },
          {.flops = roofline::filters_at(geometry.transposed ? input : output, weight),
+          .op_class = base::OpClass::kConvolution,
           .precision = roofline::precision_of(weight)});
 }
 
