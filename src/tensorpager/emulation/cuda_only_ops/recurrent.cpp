@@ -13,6 +13,7 @@
 #include "tensorpager/emulation/cuda_only_ops/ops.h"
 #include "tensorpager/emulation/cuda_only_ops/parts.h"
 #include "tensorpager/emulation/late_kernels.h"
+#include "tensorpager/roofline/op_work.h"
 
 namespace tensorpager::emulation {
 namespace {
@@ -133,6 +134,17 @@ Tensor flattened(at::TensorList weights) {
   return flat;
 }
 
+/// See roofline::recurrent_flops; a pass that computes the gradients of inputs, or of weights, takes as many again.
+fake_cuda::Work work_of(const Tensor& input, at::TensorList weights, std::uint64_t passes) {
+  std::uint64_t elements = 0;
+  for (const Tensor& weight : weights)
+    if (weight.dim() == 2) elements += static_cast<std::uint64_t>(weight.numel());  // biases are vectors
+  const auto rows = static_cast<std::uint64_t>(input.numel() / std::max<std::int64_t>(1, input.size(-1)));
+  return {.flops = 2 * rows * elements * passes,
+          .op_class = base::OpClass::kRecurrent,
+          .precision = roofline::precision_of(input)};
+}
+
 /// output, hy, cy, reserve, weight buffer.
 std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> cudnn_rnn(
     const Tensor& input, at::TensorList weights, std::int64_t weights_per_direction,
@@ -159,15 +171,18 @@ std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> cudnn_rnn(
   with.write(own_input);
   // The CPU has one kernel for passes that will be differentiated and one for those that will not.
   const bool differentiable = at::GradMode::is_enabled();
-  launch("_cudnn_rnn", with, [=] {
-    const at::AutoGradMode as_on_the_cpu(differentiable);
-    const std::uint64_t seed = state.defined() ? next_seed(state) : 0;
-    if (kept.numel() > 0) put_seed(kept, seed);
-    const RnnState result = run_rnn(shape, x, w, h, c, seed);
-    y.copy_(result.output);
-    to_h.copy_(result.hidden);
-    if (result.cell.defined()) to_c.copy_(result.cell);
-  });
+  launch(
+      "_cudnn_rnn", with,
+      [=] {
+        const at::AutoGradMode as_on_the_cpu(differentiable);
+        const std::uint64_t seed = state.defined() ? next_seed(state) : 0;
+        if (kept.numel() > 0) put_seed(kept, seed);
+        const RnnState result = run_rnn(shape, x, w, h, c, seed);
+        y.copy_(result.output);
+        to_h.copy_(result.hidden);
+        if (result.cell.defined()) to_c.copy_(result.cell);
+      },
+      work_of(input, weights, 1));
   return {output, hy, cy, reserve, buffer};
 }
 
@@ -198,20 +213,23 @@ std::tuple<Tensor, Tensor, Tensor, std::vector<Tensor>> cudnn_rnn_backward(
   const Tensor to_weights = with.write(flat);
   with.write(space);
   with.write(own_input);
-  launch("_cudnn_rnn_backward", with, [=] {
-    const RnnGradients found = differentiate_rnn(shape, x, w, h, c, seed_in(kept), gradients);
-    const auto put = [](const Tensor& to, const Tensor& from) {
-      if (to.defined() && from.defined()) to.copy_(from);
-      if (to.defined() && !from.defined()) to.zero_();
-    };
-    put(to_x, found.input);
-    put(to_h, found.hx);
-    put(to_c, found.cx);
-    if (!to_weights.defined()) return;
-    to_weights.zero_();
-    const std::vector<Tensor> views = views_like(to_weights, w);
-    for (std::size_t i = 0; i < views.size(); ++i) put(views[i], found.weights[i]);
-  });
+  launch(
+      "_cudnn_rnn_backward", with,
+      [=] {
+        const RnnGradients found = differentiate_rnn(shape, x, w, h, c, seed_in(kept), gradients);
+        const auto put = [](const Tensor& to, const Tensor& from) {
+          if (to.defined() && from.defined()) to.copy_(from);
+          if (to.defined() && !from.defined()) to.zero_();
+        };
+        put(to_x, found.input);
+        put(to_h, found.hx);
+        put(to_c, found.cx);
+        if (!to_weights.defined()) return;
+        to_weights.zero_();
+        const std::vector<Tensor> views = views_like(to_weights, w);
+        for (std::size_t i = 0; i < views.size(); ++i) put(views[i], found.weights[i]);
+      },
+      work_of(input, weights, wanted[3] ? 2 : 1));
   return {grad_input, grad_hx, grad_cx, flat.defined() ? views_like(flat, weights) : std::vector<Tensor>()};
 }
 
