@@ -23,9 +23,10 @@ CASES = [
     ("sqrt", 50),
     ("dtr", 70),
     ("dtr", 50),
+    ("monet", 50),
     ("capuchin", 70),
 ]
-REPLAYED = ("sqrt", "dtr", "capuchin")
+REPLAYED = ("sqrt", "dtr", "monet", "capuchin")
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +58,7 @@ def test_plan_is_followed_and_the_bits_stay(traced, planner, percent, tmp_path):
     assert stats["failed_actions"] == 0
     assert (stats["drops"] > 0) == (planner in REPLAYED)
     assert stats["rebuilds"] == stats["drops"]
-    assert ("leave=page_out" in plan) == (planner not in ("sqrt", "dtr"))
+    assert ("leave=page_out" in plan) == (planner not in ("sqrt", "dtr", "monet"))
 
 
 def test_storage_that_is_rebuilt_several_times_keeps_its_bits(traced, tmp_path):

@@ -162,6 +162,16 @@ TEST(Dtr, CountsTheDroppedNeighbours) {
   EXPECT_EQ(rebuilt, (std::set<std::uint32_t>{1, 3, 5}));
 }
 
+TEST(Monet, DropsTheCheapestThatAreEnough) {
+  // Two maps have to go; of map 3 and 5 the replays are cheap, 4 is dear, and 1 is as dear as all others.
+  trace::Trace trace = make_chain({.layers = 10});
+  trace.ops[2].time = std::chrono::microseconds(10);
+  trace.ops[4].time = std::chrono::microseconds(20);
+  std::set<std::uint32_t> rebuilt;
+  for (const Replay& replay : plan_for_maps("monet", trace, 9).replays) rebuilt.insert(replay.op + 1);
+  EXPECT_EQ(rebuilt, (std::set<std::uint32_t>{3, 5}));
+}
+
 TEST(Capuchin, SwapsWhatASwapHidesAndRecomputesWhatCostsLess) {
   const trace::Trace slow_ops = make_chain({.layers = 16, .op_time = std::chrono::milliseconds(5)});
   const Plan hidden = plan_for_maps("capuchin", slow_ops, 10);

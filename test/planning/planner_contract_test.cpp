@@ -260,6 +260,7 @@ INSTANTIATE_TEST_SUITE_P(
                     PlannerCase{.name = "layrub", .room = Room::kByRules, .always_moves = true},
                     PlannerCase{.name = "sqrt", .room = Room::kByRules, .moves = false, .replays = true},
                     PlannerCase{.name = "dtr", .room = Room::kByRules, .moves = false, .replays = true},
+                    PlannerCase{.name = "monet", .room = Room::kByRules, .moves = false, .replays = true},
                     PlannerCase{.name = "capuchin", .room = Room::kByRules, .replays = true}),
     [](const auto& instance) { return instance.param.name; });
 

@@ -18,7 +18,7 @@ constexpr std::array kPlanners = {
     std::pair{"vdnn", &make_vdnn_planner},           std::pair{"vdnnpp", &make_vdnnpp_planner},
     std::pair{"accudnn", &make_accudnn_planner},     std::pair{"layrub", &make_layrub_planner},
     std::pair{"sqrt", &make_sqrt_planner},           std::pair{"dtr", &make_dtr_planner},
-    std::pair{"capuchin", &make_capuchin_planner}};
+    std::pair{"monet", &make_monet_planner},         std::pair{"capuchin", &make_capuchin_planner}};
 
 }  // namespace
 

@@ -16,6 +16,7 @@ std::unique_ptr<Planner> make_accudnn_planner();   // swaps what a model of the 
 std::unique_ptr<Planner> make_layrub_planner();    // swaps every feature map
 std::unique_ptr<Planner> make_sqrt_planner();      // recomputes segments between checkpoints
 std::unique_ptr<Planner> make_dtr_planner();       // drops by cost, size and staleness where memory runs out
+std::unique_ptr<Planner> make_monet_planner();     // drops what an integer program says
 std::unique_ptr<Planner> make_capuchin_planner();  // swaps what a swap hides, and recomputes the rest
 
 }  // namespace tensorpager::planning
