@@ -12,7 +12,7 @@ RESNET = DATA / "resnet50.trace"
 MACHINE = ("--machine", "m40-12g")
 KEYS = (
     "fits short_bytes short_op budget_bytes need_bytes floor_bytes peak_bytes step_seconds overhead lower_bound_overhead recompute_seconds"
-    " stall_seconds page_out_bytes page_in_bytes placement_waste caching_waste"
+    " stall_seconds page_out_bytes page_in_bytes host_bytes placement_waste caching_waste"
 ).split()
 
 # a and b do not fit in 100 KiB beside c: a leaves after op 0 and is back for op 4.

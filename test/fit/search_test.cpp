@@ -64,7 +64,7 @@ TEST(Search, SizesGrowWithTheOverheadThatIsAllowed) {
   }
   EXPECT_GT(before, all.unpaged->size);
   EXPECT_GE(all.largest->size, before);
-  EXPECT_GT(all.largest->cost.not_resident, 0_B);
+  EXPECT_GT(all.largest->cost.on_host, 0_B);
 }
 
 TEST(Search, QuickestHasTheMostPerSecondOfAllWithinItsOverhead) {

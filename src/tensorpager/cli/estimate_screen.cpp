@@ -14,7 +14,8 @@ Json to_json(const std::optional<fit::Cost>& cost) {
   return {{"budget_bytes", cost->budget.count()},
           {"overhead", cost->overhead},
           {"page_out_bytes", cost->page_out.count()},
-          {"page_in_bytes", cost->page_in.count()}};
+          {"page_in_bytes", cost->page_in.count()},
+          {"host_bytes", cost->on_host.count()}};
 }
 
 std::string text_of(base::Bytes bytes) { return base::format_bytes(bytes); }
@@ -28,8 +29,9 @@ void print_cost(const char* name, const std::optional<fit::Cost>& cost, const st
     std::printf("  %-20s%12s\n", name, otherwise.c_str());
     return;
   }
-  std::printf("  %-20s%12s   step %+.1f %%, %s out and %s in a step\n", name, text_of(cost->budget).c_str(),
-              cost->overhead * 100, text_of(cost->page_out).c_str(), text_of(cost->page_in).c_str());
+  std::printf("  %-20s%12s   step %+.1f %%, %s out and %s in a step, %s on the host\n", name,
+              text_of(cost->budget).c_str(), cost->overhead * 100, text_of(cost->page_out).c_str(),
+              text_of(cost->page_in).c_str(), text_of(cost->on_host).c_str());
 }
 
 }  // namespace

@@ -101,11 +101,11 @@ class Graph {
 std::string table(const FitAnswer& answer) {
   std::string rows = "<tr><th>" + answer.name +
                      "</th><th>a second</th><th>overhead</th><th>need</th>"
-                     "<th>not resident</th></tr>\n";
+                     "<th>on the host</th></tr>\n";
   for (const Point& point : answer.found.tried)
     rows += "<tr><td>" + std::to_string(point.size) + "</td><td>" + number(point.per_second()) + "</td><td>" +
             number(100 * point.cost.overhead) + " %</td><td>" + base::format_bytes(point.need) + "</td><td>" +
-            base::format_bytes(point.cost.not_resident) + "</td></tr>\n";
+            base::format_bytes(point.cost.on_host) + "</td></tr>\n";
   return "<table>\n" + rows + "</table>\n";
 }
 

@@ -25,7 +25,7 @@ Json to_json(const std::optional<Point>& point) {
           {"floor_bytes", point->floor.count()},
           {"page_out_bytes", point->cost.page_out.count()},
           {"page_in_bytes", point->cost.page_in.count()},
-          {"not_resident_bytes", point->cost.not_resident.count()}};
+          {"host_bytes", point->cost.on_host.count()}};
 }
 
 void print_point(const std::string& label, const std::optional<Point>& point, const char* otherwise) {
@@ -36,7 +36,7 @@ void print_point(const std::string& label, const std::optional<Point>& point, co
   std::printf("  %-22s%10llu%12.1f%9.1f ms%+9.1f %%%12s%14s\n", label.c_str(),
               static_cast<unsigned long long>(point->size), point->per_second(), milliseconds(point->cost.step),
               point->cost.overhead * 100, base::format_bytes(point->need).c_str(),
-              base::format_bytes(point->cost.not_resident).c_str());
+              base::format_bytes(point->cost.on_host).c_str());
 }
 
 Json to_json(const RanksAnswer& ranks, const Point& point) {
@@ -158,7 +158,7 @@ void print_fit(const FitAnswer& answer) {
               base::format_bytes(answer.question.budget).c_str(),
               answer.is_timed ? "the times of real steps and the machine's link" : "the machine's roofline and link");
   std::printf("  %-22s%10s%12s%12s%11s%12s%14s\n", "largest", answer.name.c_str(), "a second", "step", "overhead",
-              "need", "not resident");
+              "need", "on the host");
   if (answer.plain && answer.plain->size == 0)
     std::printf("  %-22s%10s\n", "plain PyTorch", "none");
   else if (answer.plain && answer.card)

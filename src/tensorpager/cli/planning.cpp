@@ -116,6 +116,7 @@ Figures::Figures(const trace::Trace& trace, const plan::Liveness& liveness, cons
       page_out(outcome.measured.page_out),
       page_in(outcome.measured.page_in),
       peak(outcome.measured.peak),
+      host(plan::host_bytes(plan)),
       placement_waste(ratio_less_one(static_cast<double>((plan.top() + plan.slab).count()),
                                      static_cast<double>(outcome.measured.peak.count()))),
       caching_waste(ratio_less_one(static_cast<double>(planning::cached_for(plan).count()),

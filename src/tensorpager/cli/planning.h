@@ -72,6 +72,7 @@ struct Figures {
   base::Bytes page_out;
   base::Bytes page_in;
   base::Bytes peak;
+  base::Bytes host;        // see plan::host_bytes
   double placement_waste;  // top of the planned blocks and slab over the peak, minus 1
   double caching_waste;    // the same for what torch's caching allocator would reserve for these blocks
 };

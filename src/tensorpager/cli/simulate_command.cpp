@@ -41,6 +41,7 @@ Json to_json(const plan::Liveness& liveness, base::Bytes budget, const std::opti
           {"stall_seconds", or_null([](const Figures& f) { return f.stall_seconds; })},
           {"page_out_bytes", or_null([](const Figures& f) { return f.page_out.count(); })},
           {"page_in_bytes", or_null([](const Figures& f) { return f.page_in.count(); })},
+          {"host_bytes", or_null([](const Figures& f) { return f.host.count(); })},
           {"placement_waste", or_null([](const Figures& f) { return f.placement_waste; })},
           {"caching_waste", or_null([](const Figures& f) { return f.caching_waste; })}};
 }

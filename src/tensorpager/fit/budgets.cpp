@@ -10,17 +10,6 @@ namespace {
 
 constexpr std::uint64_t kSteps = 32;
 
-/// The curve of a plan with replays is that of other ops, so it is the whole need beyond the budget.
-base::Bytes most_not_resident(const trace::Trace& trace, const plan::Plan& plan) {
-  const plan::Liveness liveness(trace);
-  const auto& curve = plan.predicted.curve;
-  if (curve.size() != liveness.ops()) return liveness.need() - std::min(liveness.need(), plan.budget);
-  base::Bytes most;
-  for (std::uint32_t op = 0; op < liveness.ops(); ++op)
-    most = std::max(most, liveness.live(op) - std::min(liveness.live(op), curve[op]));
-  return most;
-}
-
 }  // namespace
 
 std::optional<Cost> cost_of(const trace::Trace& trace, const machine::Machine& machine, base::Bytes budget,
@@ -35,7 +24,7 @@ std::optional<Cost> cost_of(const trace::Trace& trace, const machine::Machine& m
               .overhead = compute > 0 ? static_cast<double>(measured.step.count()) / compute - 1 : 0,
               .page_out = measured.page_out,
               .page_in = measured.page_in,
-              .not_resident = most_not_resident(trace, plan.value())};
+              .on_host = plan::host_bytes(plan.value())};
 }
 
 Cost cheapest_within(const trace::Trace& trace, const machine::Machine& machine, double overhead, unsigned most_plans,

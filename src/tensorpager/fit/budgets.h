@@ -16,7 +16,7 @@ struct Cost {
   machine::Nanoseconds step{0};
   double overhead = 0;  // step over compute, minus 1
   base::Bytes page_out, page_in;
-  base::Bytes not_resident = {};  // the most that is alive at once and not resident: paged out, or dropped
+  base::Bytes on_host = {};  // the most at once; on a card it is pinned memory
 };
 
 /// Returns nullopt if no plan of the planner fits into the budget.

@@ -112,6 +112,10 @@ struct Stall {
 /// Indices of the rows that leave by a page-out, in the order of their tickets: ticket t is at t - 1.
 std::vector<std::uint32_t> page_outs_of(const std::vector<Row>& rows);
 
+/// The most bytes that have a slot in the tier at once in the steady state. A storage has one from its page-out on
+/// until it dies, or gets another by its next page-out.
+base::Bytes host_bytes(const Plan& plan);
+
 /// The order of the table: by begin; then rows from the boundary, page-ins, births; then by need.
 inline auto order_of(const Row& row) {
   return std::tuple(row.begin, row.fill, row.need, trace::index(row.storage), row.end);
