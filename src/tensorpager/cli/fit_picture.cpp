@@ -12,6 +12,7 @@ namespace {
 using fit::Point;
 
 constexpr double kWidth = 720, kHeight = 300, kLeft = 70, kBottom = 40, kTop = 30;  // of the drawing, in pixels
+constexpr double kAbove = 12, kFarAbove = 30;                                       // labels above their point
 constexpr int kLines = 4;                                                           // of the grid
 
 /// Colours by the overhead that a size has at most.
@@ -28,7 +29,7 @@ const char* colour_of(const Point& point) {
 
 std::string number(double value) {
   char text[32];
-  std::snprintf(text, sizeof text, value < 100 ? "%.1f" : "%.0f", value);
+  std::snprintf(text, sizeof text, value > 0 && value < 100 ? "%.1f" : "%.0f", value);
   return text;
 }
 
@@ -64,8 +65,7 @@ class Graph {
       svg += number(x_of(static_cast<double>(point.size))) + "," + number(y_of(point.per_second())) + " ";
     svg += "\"/>\n";
     for (const Point& point : answer_.found.tried) svg += dot(point);
-    if (answer_.found.quickest) svg += mark(*answer_.found.quickest, "most within the overhead asked for");
-    if (answer_.found.unpaged) svg += mark(*answer_.found.unpaged, "without paging");
+    svg += marks();
     double x = kLeft;
     for (const Band& band : kBands) {
       const std::string label = band.overhead < 1 ? "to " + number(100 * band.overhead) + " %" : "more";
@@ -87,11 +87,22 @@ class Graph {
            number(100 * point.cost.overhead) + " %</title></circle>\n";
   }
 
-  std::string mark(const Point& point, const std::string& what) const {
-    const double x = x_of(static_cast<double>(point.size));
-    const bool is_right = x > kLeft + kWidth / 2;
-    return text(x + (is_right ? 8 : -8), y_of(point.per_second()) + 18, is_right ? "end" : "start",
-                std::to_string(point.size) + ": " + what);
+  /// One label, if both answers are the same size.
+  std::string marks() const {
+    constexpr const char* kUnpaged = "largest without paging";
+    constexpr const char* kQuickest = "most a second within the overhead asked for";
+    const auto& unpaged = answer_.found.unpaged;
+    const auto& quickest = answer_.found.quickest;
+    if (unpaged && quickest && unpaged->size == quickest->size)
+      return mark(*quickest, std::string(kUnpaged) + ", and " + kQuickest, kAbove);
+    return (unpaged ? mark(*unpaged, kUnpaged, kAbove) : "") + (quickest ? mark(*quickest, kQuickest, kFarAbove) : "");
+  }
+
+  std::string mark(const Point& point, const std::string& what, double above) const {
+    const double x = x_of(static_cast<double>(point.size)), y = y_of(point.per_second()) - above;
+    const bool is_left = x < kLeft + kWidth / 2;
+    return "<path stroke=\"#888888\" d=\"M" + number(x) + " " + number(y) + "V" + number(y + above - 4) + "\"/>\n" +
+           text(x, y - 3, is_left ? "start" : "end", std::to_string(point.size) + ": " + what);
   }
 
   const FitAnswer& answer_;
