@@ -152,23 +152,33 @@ def test_measured_machine_compares_its_ops_with_anothers(traced, tmp_path):
 
 @needs_emulated_card
 @pytest.mark.stable("nothing is paged")
-def test_measured_card_has_the_rates_of_the_card():
-    """The clock of an emulated card is made of its machine file, which the measurement must find by events alone."""
+def test_measured_card_has_the_rates_of_the_card(tmp_path):
+    """The clock of an emulated card is made of its machine file, which the measurement must find by events alone.
+
+    The slower the card, the less work takes a while on it, which the CPU computes.
+    """
+    card = tmp_path / "slow.machine"
+    rate = re.compile(r"(float\d+|bfloat16|tf32)=(\S+)")
+    text = rate.sub(lambda at: f"{at[1]}={float(at[2]) / 16:.6g}", run_command("machine", "m40-12g").stdout)
+    card.write_text(text)
 
     def numbers(text):
         return {
-            f"{line.split()[0]} {key}": float(value)
+            f"{record[0]} {key}": float(value)
             for line in text.splitlines()
+            if (record := re.match(r"rates \S+|\S+", line))
             for key, value in re.findall(r"(\S+)=(\S+)", line)
         }
 
     words = ("--", COMMAND, "machine", "--measure", "--device", "cuda", "--python", sys.executable)
-    done = run_command("run", "--emulate", "m40-12g", "--emulate-clock", "card", "--quiet", *words, seconds=200)
+    done = run_command("run", "--emulate", card, "--emulate-clock", "card", "--quiet", *words, seconds=200)
     assert done.returncode == 0, done.stderr
-    measured, stated = numbers(done.stdout), numbers(run_command("machine", "m40-12g").stdout)
+    measured, stated = numbers(done.stdout), numbers(text)
     assert measured.pop("link from") == 1 << 26 and stated.pop("link from") == 0
-    assert measured == pytest.approx(stated, rel=0.05)
-    assert "name nvidia-m40-12g-emulated" in done.stdout.splitlines()
+    # An M40 has no kernel for attention in bfloat16; torch's cuDNN has no recurrent layers for it, nor measures doubles.
+    kept = {key for key in stated if re.match(r"rates (recurrent|attention bfloat16|\S+ float64)", key)}
+    assert measured == pytest.approx({key: value for key, value in stated.items() if key not in kept}, rel=0.05)
+    assert "name nvidia-slow-machine-emulated" in done.stdout.splitlines()
 
 
 def test_named_machines_are_listed_and_printed_as_files(tmp_path):

@@ -13,7 +13,7 @@
 namespace tensorpager::cli {
 namespace {
 
-constexpr unsigned kPatience = 120;    // seconds; loading torch from a cold disk is slow
+constexpr unsigned kPatience = 300;    // seconds; loading torch from a cold disk is slow
 constexpr int kCommandNotFound = 127;  // exit code, as shells have it
 
 void run_with_output_to(int file, const std::vector<std::string>& command) {
