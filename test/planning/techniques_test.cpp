@@ -21,8 +21,8 @@ namespace {
 /// Does not compile where there is another switch: it belongs into a list below, or into packing_effort_test.cpp.
 [[maybe_unused]] void know_all_switches(const Techniques& techniques) {
   [[maybe_unused]] const auto& [early_page_outs, prefetch, tails, wrap, larger_first, longest_idle, feedback,
-                                shorter_tails, over_transfers, early_online, compaction, packing, annealing] =
-      techniques;
+                                shorter_tails, over_transfers, early_online, compaction, packing, replays_for_less,
+                                annealing] = techniques;
   [[maybe_unused]] const auto& [many_orders, ejection, repairs, looks, looks_each] = packing;
 }
 
@@ -204,6 +204,20 @@ TEST(Choices, LeaveRoomForGapsBetweenBlocks) {
     return make_planner(planner)->plan(problem)->predicted.step;
   };
   EXPECT_LT(step("hybrid"), step("recompute") * 99 / 100);
+}
+
+// Near the floor blocks leave wide gaps: what is dropped to fit into a little less than the budget waits for room.
+TEST(ReplaysForLess, AreQuickerNearTheFloor) {
+  const trace::Trace trace = trace::read_trace_file(TENSORPAGER_TEST_DATA "/unet.trace");
+  const Machine machine = uniform_machine("h200-141g");
+  const base::Bytes budget(Liveness(trace).need().count() / 4);
+  const auto step = [&](bool replays_for_less) {
+    const Options options{.link_share = 1, .reserve = 0, .techniques = {.replays_for_less = replays_for_less}};
+    return make_hybrid_planner()
+        ->plan({.trace = trace, .machine = machine, .budget = budget, .options = options})
+        ->predicted.step;
+  };
+  EXPECT_LT(step(true), step(false));
 }
 
 TEST(LooksEach, IsEffortThatGrowsWithThePlan) {

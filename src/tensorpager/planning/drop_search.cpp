@@ -14,8 +14,6 @@ namespace tensorpager::planning {
 namespace {
 
 constexpr std::size_t kKept = 4;
-/// Parts of the budget that choices are judged without, one after the other.
-constexpr double kWithout[] = {0.005, 0.015};
 constexpr std::size_t kRatioSteps = 16;
 /// Of a window of more ops only some of the choices are made that others begin with: each takes a second to judge.
 constexpr std::size_t kLargeWindow = 50'000;
@@ -81,12 +79,13 @@ double DropSearch::cost_a_byte(std::uint32_t gap, Arguments arguments) const {
   return (seconds(cost + handling) + 1e-9) / static_cast<double>(one.bytes);
 }
 
-std::vector<DropSearch::Choice> DropSearch::run() {
+std::vector<DropSearch::Choice> DropSearch::run(const Shares& without) {
   std::vector<Choice> found;
-  for (const double without : kWithout) {
-    const double budget = static_cast<double>(groundwork_.problem.budget.count()) * (1 - without);
+  for (const double share : without) {
+    const double budget = static_cast<double>(groundwork_.problem.budget.count()) * (1 - share);
     const base::Bytes within(static_cast<std::uint64_t>(budget));
-    search_within(std::max(within, groundwork_.liveness.floor()), found.empty() ? nullptr : &found.front());
+    search_within(std::max(within, groundwork_.liveness.floor()), last_ ? &*last_ : nullptr);
+    if (const auto quickest = best()) last_ = quickest;
     std::ranges::move(best_, std::back_inserter(found));
   }
   std::ranges::stable_sort(found, {}, &Choice::step);
@@ -104,6 +103,10 @@ void DropSearch::search_within(base::Bytes budget, const Choice* begin_with) {
     const Choice again = judge(begin_with->dropped, begin_with->arguments);
     goes_on = again.step != Nanoseconds::max();  // it fits into less, too
     offer(again);
+    if (!goes_on) {
+      const std::uint64_t space = (budget_ - groundwork_.reserve).count();
+      offer(judge(shaved(begin_with->dropped, begin_with->arguments, space, 0.0, 0.0), begin_with->arguments));
+    }
   }
   if (!goes_on) construct(Arguments::kFreed);
   std::optional<Choice> begin = best();
@@ -114,7 +117,7 @@ void DropSearch::search_within(base::Bytes budget, const Choice* begin_with) {
   }
   if (!begin) return;
   const std::size_t work = groundwork_.problem.options.techniques.annealing;
-  anneal(std::move(*begin), std::min(work / groundwork_.liveness.ops(), kMostJudgements) / std::size(kWithout));
+  anneal(std::move(*begin), std::min(work / groundwork_.liveness.ops(), kMostJudgements) / std::tuple_size_v<Shares>);
 }
 
 bool DropSearch::is_large() const { return groundwork_.liveness.ops() > kLargeWindow; }

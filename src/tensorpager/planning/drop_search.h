@@ -1,6 +1,7 @@
 // Which storages to drop and rebuild: a search over the gaps of recomputation.h. A choice is judged by what its window
 // takes when all else is decided by bytes: nothing has an offset yet, and no boundary table counts. So it is judged
-// with a little less than the budget, and then with still less: offsets leave gaps.
+// with a little less than the budget, and then with still less: offsets leave gaps. Where placing blocks makes plans
+// much slower than they are judged, choices are judged with less again.
 //
 // First come choices that drop what costs least for each byte, and choices that take away the highest peaks. The best
 // of them is annealed: changed at random, a few storages at a time. A change is kept if the window becomes quicker; at
@@ -31,11 +32,17 @@ class DropSearch {
     Nanoseconds step = Nanoseconds::max();  // this if it does not fit; else as Candidate::step
   };
 
+  /// Parts of the budget that choices are judged without, one after the other.
+  using Shares = std::array<double, 2>;
+  static constexpr Shares kLittle = {0.005, 0.015};
+  static constexpr Shares kMore = {0.04, 0.08};  // for windows whose blocks leave wide gaps between them
+
   DropSearch(const Groundwork& groundwork, Means means);
 
   /// Returns the best few choices for each of the budgets that are judged with, the best first; none if no choice
-  /// fits. To drop nothing is one of those judged.
-  std::vector<Choice> run();
+  /// fits. To drop nothing is one of those judged. A search after the first goes on from what that found.
+  std::vector<Choice> run(const Shares& without = kLittle);
+  bool is_large() const;
 
  private:
   void search_within(base::Bytes budget, const Choice* begin_with);
@@ -46,7 +53,6 @@ class DropSearch {
   /// What is dropped once, and the same with all of it rebuilt again and again.
   void offer_both(std::vector<Drop> dropped, Arguments arguments);
   void construct(Arguments arguments);
-  bool is_large() const;
   std::optional<Choice> best() const;
   void drop_by_ratio(Arguments arguments);
   void shave_peaks(Arguments arguments);
@@ -72,6 +78,7 @@ class DropSearch {
   base::Bytes budget_;                                  // that choices are judged with
   std::size_t judged_ = 0;                              // choices
   std::vector<Choice> best_;                            // within this budget, by step
+  std::optional<Choice> last_;                          // the best within the budget before
   std::mt19937 random_{1};
 };
 

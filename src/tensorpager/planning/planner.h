@@ -32,6 +32,7 @@ struct Techniques {
   bool early_online = true;     // place online also where the plans found are slow; else only if there is none
   bool compaction = true;       // pack the quickest plans once more, closer together
   PackingEffort packing = {};
+  bool replays_for_less = true;  // choose what is dropped for less again, where placing makes plans slower than judged
   std::size_t annealing = 2'000'000;  // ops of all windows that are judged to better the choice of what is dropped
 };
 

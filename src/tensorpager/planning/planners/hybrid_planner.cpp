@@ -17,6 +17,9 @@ namespace {
 
 using Choice = DropSearch::Choice;
 
+/// Where placing blocks makes the best plan slower than the best choice by more than this, less is judged with.
+constexpr double kWorthLess = 1.01;
+
 Plan with_replays(Plan plan, const Choice& choice) {
   plan.replays = choice.replays;
   return plan;
@@ -71,10 +74,12 @@ class HybridPlanner final : public Planner {
       std::future<base::Result<Plan, Infeasible>> alone;
       if (problem.boundary == nullptr)
         alone = start(problem, [&] { return plan_with_replays_alone(problem, groundwork); });
-      const std::vector<Choice> choices = DropSearch(groundwork, Means::kReplaysAndTransfers).run();
-      const std::size_t at_once = std::max(1U, problem.options.threads);
-      for (std::size_t first = 0; first < choices.size(); first += at_once)
-        try_choices(problem, std::span(choices).subspan(first, std::min(at_once, choices.size() - first)), best);
+      DropSearch search(groundwork, Means::kReplaysAndTransfers);
+      const std::vector<Choice> choices = search.run();
+      try_all(problem, choices, best);
+      const bool is_slower = !choices.empty() && best.step > kWorthLess * choices.front().step;
+      if (is_slower && problem.options.techniques.replays_for_less && !search.is_large())
+        try_all(problem, search.run(DropSearch::kMore), best);
       if (alone.valid()) take_if_quicker(alone.get(), best.plan);
     }
     best.plan.planner = "hybrid";
@@ -82,6 +87,12 @@ class HybridPlanner final : public Planner {
   }
 
  private:
+  static void try_all(const Problem& problem, const std::vector<Choice>& choices, Planned& best) {
+    const std::size_t at_once = std::max(1U, problem.options.threads);
+    for (std::size_t first = 0; first < choices.size(); first += at_once)
+      try_choices(problem, std::span(choices).subspan(first, std::min(at_once, choices.size() - first)), best);
+  }
+
   /// All at once. Which is taken does not depend on how many these are.
   static void try_choices(const Problem& problem, std::span<const Choice> choices, Planned& best) {
     // Offsets seldom make a plan quicker than bytes alone promise.
