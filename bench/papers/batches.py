@@ -1,22 +1,17 @@
-"""The largest batches of the papers' nets in the papers' memory, by `tensorpager fit`: simulated, no GPU is used.
+"""The largest batches of the papers' nets in the papers' memory, by `tensorpager fit`: a table.
 
-.venv/bin/python bench/papers/batches.py [--only TEXT ...] [--json out/batches.json]
-
-Prints a table in Markdown: the overhead of a trace at the batch that the paper reached, and the largest batches at given
-overheads. The machines' links are planned with whole, since their rates are those that links deliver.
+The overhead of a trace at the batch that the paper reached, and the largest batches at given overheads.
 """
 
-import argparse
 import json
 import re
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
-import planners
-from planners import COMMAND, HERE, Program, large
+from planned import COMMAND, HERE, Program, large, plan_with, trace_of, vision
+from table import Table, percent
 
 OLDEST = "7.5"  # compute capability that torch's cuDNN has recurrent nets for
 
@@ -26,13 +21,10 @@ class Row(NamedTuple):
     program: Program
     machine: str
     paper: str
-    reached: int  # the paper's largest batch
+    reached: int | None  # the paper's largest batch
     has_cudnn_rnn: bool = False
     budget: str = "12GiB"
-
-
-def vision(model: str) -> Program:
-    return Program(HERE / "vision.py", f"--model {model}")
+    full: bool = False  # takes minutes
 
 
 def meng(before: int, reached: int) -> tuple[str, int]:
@@ -63,6 +55,14 @@ ROWS = [
     seq2seq(100, *meng(90, 550)),
     seq2seq(200, *meng(20, 230)),
     seq2seq(400, *meng(2, 60)),
+    Row(
+        "BERT, base",
+        Program(HERE / "bert.py", ""),
+        "v100-16g",
+        "Capuchin 2020, P100 of 16 GB: 7 times the batch",
+        None,
+        budget="15GiB",
+    ),
 ]
 OVERHEADS = (0.03, 0.1, 0.25, 0.5)
 
@@ -77,53 +77,41 @@ def machine_of(row: Row, folder: Path) -> str:
     return str(path)
 
 
-def fit(row: Row, machine: str) -> dict:
-    options = ["--machine", machine, "--budget", row.budget, "--planner", "hybrid", "--link-share", "100"]
+def fit(row: Row, machine: str, *more: str) -> dict:
+    options = ["--machine", machine, "--budget", row.budget, "--planner", "hybrid", "--link-share", "100", *more]
     program = [sys.executable, row.program.path, *row.program.options.split(), "--batch", "{batch}"]
     words = [COMMAND, "fit", "--json", *options, "--", *program]
     return json.loads(subprocess.run(list(map(str, words)), stdout=subprocess.PIPE, text=True, check=True).stdout)
 
 
 def at_its_batch(row: Row, machine: str, folder: Path) -> dict:
-    program = row.program._replace(options=f"{row.program.options} --batch {row.reached}")
-    there = planners.Row(row.name, program, machine, row.budget, row.paper)
-    return planners.plan_with(there, planners.trace_of(program, machine, folder), None, "hybrid")
+    if row.reached is None:
+        return {"fits": False}
+    return plan_with(machine, row.budget, trace_of(row.program.with_batch(row.reached), machine, folder))
 
 
 def cell(point: dict | None) -> str:
-    return f"{point['size']} ({point['overhead']:.1%})" if point else "none"
+    return f"{point['size']} ({percent(point['overhead'])}%)" if point else "none"
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", nargs="+", default=[""], help="texts of the rows' names")
-    parser.add_argument("--json", type=Path)
-    options = parser.parse_args()
+def make(rows: list[Row], folder: Path) -> Table:
     heads = ["net", "machine, memory", "the paper", "overhead there", "plain PyTorch", "without paging"]
-    heads += [f"at {overhead:.0%}" for overhead in OVERHEADS] + ["at any cost"]
-    print("| " + " | ".join(heads) + " |\n|" + "---|" * len(heads))
-    results = {}
-    for row in ROWS:
-        if not any(text in row.name for text in options.only):
-            continue
-        with tempfile.TemporaryDirectory() as folder:
-            machine = machine_of(row, Path(folder))
-            there = at_its_batch(row, machine, Path(folder))
-            results[row.name] = result = {**fit(row, machine), "there": there}
-        within = {entry["overhead"]: entry["largest"] for entry in result["within"]}
+    table = Table([*heads, *(f"at {overhead:.0%}" for overhead in OVERHEADS), "at any cost"])
+    for row in rows:
+        machine = machine_of(row, folder)
+        there, found = at_its_batch(row, machine, folder), fit(row, machine)
+        within = {entry["overhead"]: entry["largest"] for entry in found["within"]}
+        overhead = (
+            f"{percent(there['overhead'])}%" if there["fits"] else "not stated" if row.reached is None else "none"
+        )
         cells = [
             row.name,
             f"`{row.machine}`, {row.budget}",
             row.paper,
-            f"{there['overhead']:.1%}" if there["fits"] else "none",
+            overhead,
+            found["plain"],
+            found["unpaged"]["size"],
         ]
-        cells += [result["plain"], result["unpaged"]["size"]]
-        cells += [cell(within[overhead]) for overhead in OVERHEADS] + [cell(result["largest"])]
-        print("| " + " | ".join(map(str, cells)) + " |", flush=True)
-    if options.json:
-        options.json.parent.mkdir(parents=True, exist_ok=True)
-        options.json.write_text(json.dumps(results, indent=2))
-
-
-if __name__ == "__main__":
-    main()
+        cells += [cell(within[overhead]) for overhead in OVERHEADS] + [cell(found["largest"])]
+        table.add(cells, {"name": row.name, "paper": row.paper, "reached": row.reached, "there": there, "fit": found})
+    return table

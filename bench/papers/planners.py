@@ -1,40 +1,22 @@
-"""The planners of published systems beside ours, on the papers' programs: simulated, no GPU is used.
+"""The planners of published systems beside ours, on the papers' programs: a table.
 
-.venv/bin/python bench/papers/planners.py [--only TEXT ...] [--full] [--json out/planners.json]
-
-Prints a table in Markdown: the overhead of each planner's plan over the step's compute in percent, or `none` where it has
-no plan. Of hybrid's plan also: the bytes that it pages out in a step and the most that have a slot on the host at once,
-the latter in percent of what hybrid and what vdnn pages out, and the waste of its placement. All have the whole budget
-and the whole of the machines' links, whose rates are those that links deliver. --full adds programs whose plans take
-minutes.
+The overhead of each planner's plan over the step's compute in percent, or `none` where it has no plan. Of hybrid's plan also:
+the bytes that it pages out in a step and the most that have a slot on the host at once, the latter in percent of what
+hybrid and what vdnn pages out, and the waste of its placement.
 """
 
-import argparse
 import concurrent.futures
 import functools
-import json
 import os
-import subprocess
-import sys
-import tempfile
-import time
-from collections import defaultdict
-from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple
 
-COMMAND = Path(sys.executable).with_name("tensorpager")
-HERE = Path(__file__).parent
-LARGE = HERE.parents[1] / "test" / "programs" / "large"
-PLANNERS = "meng vdnn vdnnpp accudnn layrub sqrt dtr capuchin recompute pages hybrid".split()
-GB = 10**9
-GIB = 2**30
+from planned import GB, GIB, Program, large, plan_with, trace_of, vision
+from table import Table, percent
+
+PLANNERS = "meng vdnn vdnnpp accudnn layrub sqrt dtr monet capuchin recompute pages hybrid".split()
 HEADS_OF_BYTES = ["out / host, GiB", "of out", "of vdnn's out", "waste"]  # of hybrid's plan; shares in percent
-
-
-class Program(NamedTuple):
-    path: Path
-    options: str
+SECONDS_FOR_A_PLAN = 600
 
 
 class Row(NamedTuple):
@@ -45,14 +27,6 @@ class Row(NamedTuple):
     published: str
     full: bool = False  # takes minutes
     traced_on: str = ""  # if torch's cuDNN has no recurrent nets for the machine: one that it has them for
-
-
-def vision(model: str, batch: int, *more: str) -> Program:
-    return Program(HERE / "vision.py", " ".join([f"--model {model} --batch {batch}", *more]))
-
-
-def large(name: str, options: str) -> Program:
-    return Program(LARGE / f"{name}.py", options)
 
 
 ROWS = [
@@ -110,74 +84,10 @@ ROWS = [
 ]
 
 
-def trace_of(program: Program, machine: str, folder: Path) -> Path:
-    """Of one step, as a dry run; made once."""
-    trace = folder / f"{'_'.join([program.path.stem, *program.options.split(), Path(machine).name])}.trace"
-    if not trace.exists():
-        words = [COMMAND, "trace", "--dry", "--device", "cuda", "--machine", machine, "-o", trace, "--"]
-        words += [sys.executable, program.path, *program.options.split()]
-        subprocess.run(list(map(str, words)), check=True, capture_output=True)
-    return trace
-
-
-def on_host(plan: Path) -> int:
-    """The most bytes that have a slot on the host at once: from their page-out until they die or are paged out anew."""
-    ops, rows = 0, defaultdict(list)
-    for line in plan.read_text().splitlines()[1:]:
-        kind, *words = line.split()
-        fields = dict(word.split("=") for word in words if "=" in word)
-        if kind == "plan":
-            ops = int(fields["ops"])
-        elif kind == "row" and words[0] != "temporary":
-            rows[words[0]].append(fields)
-    spans = []  # size, and the ops between which it has a slot
-    for of_storage in rows.values():
-        size, begin = int(of_storage[0]["bytes"]), None
-        for window in range(2):  # the second is as all later ones
-            begin = None if begin is None else 0
-            for row in of_storage:
-                end = int(row["end"])
-                if row["leave"] in ("page_out", "drop") and begin is None:
-                    begin = end
-                elif row["leave"] == "dies" and begin is not None:
-                    spans += [(size, begin, end)] if window == 1 else []
-                    begin = None
-        spans += [(size, begin, ops)] if begin is not None else []
-    change = defaultdict(int)  # by op
-    for size, begin, end in spans:
-        change[begin] += size
-        change[end] -= size
-    return max(accumulate(change[op] for op in sorted(change)), default=0)
-
-
-def plan_with(row: Row, trace: Path, timeout: float | None, planner: str) -> dict:
-    """The figures of `simulate --json`, and the seconds that planning took; only `fits` if there is no plan."""
-    plan = trace.with_name(f"{planner}.plan")
-    plan.unlink(missing_ok=True)
-    on = [trace, "--machine", row.machine]
-    how = ["--budget", row.budget, "--planner", planner, "--link-share", "100", "--reserve", "0", "-o", plan]
-    begin = time.perf_counter()
-    try:
-        done = run("plan", *on, *how, timeout=timeout)
-    except subprocess.TimeoutExpired:
-        return {"fits": False, "late": True}
-    seconds = time.perf_counter() - begin
-    if not plan.exists():
-        if done.returncode != 1:
-            sys.exit(done.stderr)
-        return {"fits": False, "plan_seconds": seconds, "why": done.stderr}
-    figures = json.loads(run("simulate", *on, "--plan", plan, "--json").stdout)
-    return {**figures, "plan_seconds": seconds, "host_bytes": on_host(plan)}
-
-
-def run(*words, timeout: float | None = None) -> subprocess.CompletedProcess:
-    return subprocess.run([COMMAND, *map(str, words)], capture_output=True, text=True, timeout=timeout)
-
-
 def cell(found: dict) -> str:
     if found.get("late"):
         return "too long"
-    return f"{100 * found['overhead']:.1f}" if found["fits"] else "none"
+    return percent(found["overhead"]) if found["fits"] else "none"
 
 
 def cells_of_bytes(plans: dict) -> list[str]:
@@ -185,39 +95,22 @@ def cells_of_bytes(plans: dict) -> list[str]:
     if not hybrid["fits"]:
         return ["none"] * len(HEADS_OF_BYTES)
     out, host = hybrid["page_out_bytes"], hybrid["host_bytes"]
-    of_vdnn = f"{100 * host / vdnn['page_out_bytes']:.0f}" if vdnn["fits"] else "none"
-    of_out = f"{100 * host / out:.0f}" if out else "none"
-    return [f"{out / GIB:.1f} / {host / GIB:.1f}", of_out, of_vdnn, f"{100 * hybrid['placement_waste']:.1f}"]
+    of_vdnn = percent(host / vdnn["page_out_bytes"], 0) if vdnn["fits"] else "none"
+    of_out = percent(host / out, 0) if out else "none"
+    return [f"{out / GIB:.1f} / {host / GIB:.1f}", of_out, of_vdnn, percent(hybrid["placement_waste"])]
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", nargs="+", default=[""], help="texts of the rows' names")
-    parser.add_argument("--planners", nargs="+", default=PLANNERS)
-    parser.add_argument("--full", action="store_true")
-    parser.add_argument("--timeout", type=float, default=600, help="seconds for a plan")
-    parser.add_argument("--json", type=Path)
-    options = parser.parse_args()
-    heads = ["program", "machine, budget", "published", *options.planners]
-    heads += HEADS_OF_BYTES if "hybrid" in options.planners else []
-    print("| " + " | ".join(heads) + " |\n|" + "---|" * len(heads))
-    results = []
-    with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        for row in ROWS:
-            if not any(text in row.name for text in options.only) or (row.full and not options.full):
-                continue
-            trace = trace_of(row.program, row.traced_on or row.machine, Path(folder))
-            plan = functools.partial(plan_with, row, trace, options.timeout)
-            found = dict(zip(options.planners, pool.map(plan, options.planners)))
+def make(rows: list[Row], folder: Path) -> Table:
+    table = Table(["program", "machine, budget", "published", *PLANNERS, *HEADS_OF_BYTES])
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        for row in rows:
+            trace = trace_of(row.program, row.traced_on or row.machine, folder)
+            plan = functools.partial(plan_with, row.machine, row.budget, trace, timeout=SECONDS_FOR_A_PLAN)
+            found = dict(zip(PLANNERS, pool.map(plan, PLANNERS)))
             budget = row.budget if not row.budget.isdigit() else f"{int(row.budget) / GB:g} GB"
-            cells = [row.name, f"`{row.machine}`, {budget}", row.published, *map(cell, found.values())]
-            cells += cells_of_bytes(found) if "hybrid" in found else []
-            print("| " + " | ".join(cells) + " |", flush=True)
-            results.append({**row._asdict(), "program": str(row.program), "plans": found})
-    if options.json:
-        options.json.parent.mkdir(parents=True, exist_ok=True)
-        options.json.write_text(json.dumps(results, indent=2))
-
-
-if __name__ == "__main__":
-    main()
+            place = f"`{row.machine}`, {budget}"
+            table.add(
+                [row.name, place, row.published, *map(cell, found.values()), *cells_of_bytes(found)],
+                {"name": row.name, "place": place, "published": row.published, "plans": found},
+            )
+    return table
