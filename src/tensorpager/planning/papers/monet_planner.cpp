@@ -150,16 +150,19 @@ class MonetPlanner final : public Planner {
                                  Arguments arguments, Drop drop) {
     const auto& gaps = recomputation.droppable();
     std::vector<double> costs;
+    costs.reserve(gaps.size());
     for (const Droppable& gap : gaps) {
       const Nanoseconds cost = arguments == Arguments::kFreed ? gap.cost : gap.shared;
       costs.push_back(std::chrono::duration<double>(cost).count() + 1e-9);
     }
     std::vector<std::int64_t> excess;
+    excess.reserve(groundwork.liveness.ops());
     for (std::uint32_t op = 0; op < groundwork.liveness.ops(); ++op)
       excess.push_back(static_cast<std::int64_t>(groundwork.liveness.live(op).count()) -
                        static_cast<std::int64_t>(target));
     const std::vector<bool> chosen = Covering(gaps, std::move(costs), std::move(excess)).solve();
     std::vector<Drop> dropped;
+    dropped.reserve(chosen.size());
     for (const bool is_dropped : chosen) dropped.push_back(is_dropped ? drop : Drop::kKept);
     return dropped;
   }
