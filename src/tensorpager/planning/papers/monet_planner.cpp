@@ -57,6 +57,7 @@ class Covering {
   /// A byte and op at which the middle gap is just worth dropping.
   double first_price() const {
     std::vector<double> prices;
+    prices.reserve(gaps_.size());
     for (std::size_t i = 0; i < gaps_.size(); ++i)
       prices.push_back(costs_[i] / (static_cast<double>(gaps_[i].bytes) * (gaps_[i].to - gaps_[i].from)));
     const auto middle = prices.begin() + static_cast<std::ptrdiff_t>(prices.size() / 2);
