@@ -6,14 +6,17 @@
 // The paper solves it by a commercial solver in hours. Here it is solved approximately by Lagrangian relaxation: each
 // op has a price for a byte above the budget, a storage is dropped if it costs less to rebuild than the prices of the
 // ops that it is idle at, and prices rise where too much is kept. What most rounds drop is taken until all fits, and
-// what turns out not to be needed is kept after all. That replays need room is met as in the other planners here: the
-// program is solved for less. The paper's choices among implementations of an op, which trade workspace for time, are
-// not made: a trace has one.
+// what turns out not to be needed is kept after all. What replays need where they run, which the paper's program
+// counts, is found by rewriting the window; the program is solved again with it. The paper's choices among
+// implementations of an op, which trade workspace for time, are not made: a trace has one.
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <limits>
 #include <numeric>
 #include <utility>
 
+#include "tensorpager/plan/rewriting.h"
 #include "tensorpager/planning/papers/completion.h"
 #include "tensorpager/planning/papers/papers.h"
 #include "tensorpager/planning/recomputation.h"
@@ -30,8 +33,9 @@ constexpr double kLeastPrice = 1e-4;   // price, as a part of the one that all b
 class Covering {
  public:
   /// `costs` by number of `gaps`, in seconds; `excess` by op, in bytes.
-  Covering(const std::vector<Droppable>& gaps, std::vector<double> costs, std::vector<std::int64_t> excess)
-      : gaps_(gaps), costs_(std::move(costs)), excess_(std::move(excess)) {}
+  Covering(const std::vector<Droppable>& gaps, const std::vector<double>& costs,
+           const std::vector<std::int64_t>& excess)
+      : gaps_(gaps), costs_(costs), excess_(excess) {}
 
   /// By number of the gaps; all if that is too little.
   std::vector<bool> solve() {
@@ -119,9 +123,108 @@ class Covering {
   }
 
   const std::vector<Droppable>& gaps_;
-  std::vector<double> costs_;
-  std::vector<std::int64_t> excess_;
+  const std::vector<double>& costs_;
+  const std::vector<std::int64_t>& excess_;
   std::vector<int> rounds_dropping_;
+};
+
+/// The integer program for a window.
+class Program {
+ public:
+  Program(const Groundwork& groundwork, const Recomputation& recomputation, Arguments arguments)
+      : groundwork_(groundwork), recomputation_(recomputation), arguments_(arguments) {
+    costs_.reserve(recomputation.droppable().size());
+    for (const Droppable& gap : recomputation.droppable()) {
+      const Nanoseconds cost = arguments == Arguments::kFreed ? gap.cost : gap.shared;
+      costs_.push_back(std::chrono::duration<double>(cost).count() + 1e-9);
+    }
+  }
+
+  /// The replays of a solution for so many bytes, as far as there is one. What rebuilding needs where it takes place is
+  /// found by rewriting the window, and the next solution must find room for it.
+  std::vector<Replay> solve(std::uint64_t target) const {
+    std::vector<std::int64_t> excess = above(target, [&](std::uint32_t op) { return groundwork_.liveness.live(op); });
+    Solution best;
+    for (int round = 0; round < kCorrections && best.over > 0; ++round) {
+      const std::vector<bool> chosen = Covering(recomputation_.droppable(), costs_, excess).solve();
+      std::vector<Drop> dropped;
+      dropped.reserve(chosen.size());
+      for (const bool is_dropped : chosen) dropped.push_back(is_dropped ? Drop::kAgain : Drop::kKept);
+      std::vector<std::int64_t> over;
+      Solution next = judge(std::move(dropped), target, &over);
+      for (std::size_t op = 0; op < over.size(); ++op) excess[op] += std::max<std::int64_t>(over[op], 0);
+      if (next.over < best.over) best = std::move(next);
+    }
+    if (best.over <= 0) rebuild_once(best, target);
+    return std::move(best.replays);
+  }
+
+ private:
+  static constexpr int kCorrections = 12;
+  static constexpr std::size_t kMostTries = 200;
+
+  struct Solution {
+    std::vector<Drop> dropped = {};
+    std::vector<Replay> replays = {};
+    Nanoseconds cost{0};
+    std::int64_t over = std::numeric_limits<std::int64_t>::max();  // bytes above the target, where these are most
+  };
+
+  /// `over`: gets the bytes above the target by op; empty if there are too many replays.
+  Solution judge(std::vector<Drop> dropped, std::uint64_t target, std::vector<std::int64_t>* over = nullptr) const {
+    Solution solution{.dropped = std::move(dropped)};
+    auto replays = recomputation_.replays(solution.dropped, kMostReplaysAnOp * groundwork_.liveness.ops(), arguments_);
+    if (!replays) return solution;
+    solution.replays = std::move(*replays);
+    for (const Replay& replay : solution.replays) solution.cost += groundwork_.op_times[replay.op];
+    std::vector<std::int64_t> bytes = above(target, live_with(solution.replays));
+    solution.over = bytes.empty() ? 0 : std::ranges::max(bytes);
+    if (over != nullptr) *over = std::move(bytes);
+    return solution;
+  }
+
+  /// What was rebuilt as an argument stays for its own use where there is room, the dearest first, several at a time.
+  void rebuild_once(Solution& solution, std::uint64_t target) const {
+    std::vector<std::uint32_t> again;
+    for (std::uint32_t i = 0; i < solution.dropped.size(); ++i)
+      if (solution.dropped[i] == Drop::kAgain) again.push_back(i);
+    std::ranges::stable_sort(again, std::greater<>(), [&](std::uint32_t i) { return costs_[i]; });
+    const std::size_t at_once = again.size() / kMostTries + 1;
+    for (std::size_t first = 0; first < again.size(); first += at_once) {
+      std::vector<Drop> dropped = solution.dropped;
+      for (std::size_t i = first; i < std::min(first + at_once, again.size()); ++i) dropped[again[i]] = Drop::kOnce;
+      Solution next = judge(std::move(dropped), target);
+      if (next.over <= 0 && next.cost <= solution.cost) solution = std::move(next);
+    }
+  }
+
+  template <typename Live>
+  std::vector<std::int64_t> above(std::uint64_t target, Live&& live) const {
+    std::vector<std::int64_t> bytes;
+    bytes.reserve(groundwork_.liveness.ops());
+    for (std::uint32_t op = 0; op < groundwork_.liveness.ops(); ++op)
+      bytes.push_back(static_cast<std::int64_t>(live(op).count()) - static_cast<std::int64_t>(target));
+    return bytes;
+  }
+
+  /// By op of the window: the most bytes that are live during it and the replays before it.
+  std::function<base::Bytes(std::uint32_t)> live_with(const std::vector<Replay>& replays) const {
+    const plan::Rewriting rewriting = plan::rewrite(groundwork_.problem.trace, replays).value();
+    const Liveness liveness(rewriting.trace);
+    std::vector<base::Bytes> most(groundwork_.liveness.ops());
+    base::Bytes of_replays;
+    for (std::uint32_t op = 0; op < liveness.ops(); ++op) {
+      of_replays = std::max(of_replays, liveness.live(op));
+      if (rewriting.entries[op].replayed) continue;
+      most[rewriting.entries[op].op] = std::exchange(of_replays, {});
+    }
+    return [most = std::move(most)](std::uint32_t op) { return most[op]; };
+  }
+
+  const Groundwork& groundwork_;
+  const Recomputation& recomputation_;
+  Arguments arguments_;
+  std::vector<double> costs_;  // seconds, by number of droppable()
 };
 
 class MonetPlanner final : public Planner {
@@ -133,39 +236,11 @@ class MonetPlanner final : public Planner {
     const Recomputation recomputation(problem.trace, groundwork.liveness, groundwork.op_times);
     Quickest quickest;
     for (const Arguments arguments : {Arguments::kFreed, Arguments::kKeptForMore}) {
-      for (const Drop drop : {Drop::kOnce, Drop::kAgain}) {
-        quickest.offer(plan_for_less(problem, "monet", [&](std::uint64_t target) {
-          const std::vector<Drop> dropped = drops(groundwork, recomputation, target, arguments, drop);
-          const std::size_t most = kMostReplaysAnOp * groundwork.liveness.ops();
-          auto replays = recomputation.replays(dropped, most, arguments);
-          return Decisions{.replays = replays ? std::move(*replays) : std::vector<Replay>()};
-        }));
-      }
+      const Program program(groundwork, recomputation, arguments);
+      const auto rule = [&](std::uint64_t target) { return Decisions{.replays = program.solve(target)}; };
+      quickest.offer(plan_for_less(problem, "monet", rule));
     }
     return quickest.take();
-  }
-
- private:
-  /// By number of droppable().
-  static std::vector<Drop> drops(const Groundwork& groundwork, const Recomputation& recomputation, std::uint64_t target,
-                                 Arguments arguments, Drop drop) {
-    const auto& gaps = recomputation.droppable();
-    std::vector<double> costs;
-    costs.reserve(gaps.size());
-    for (const Droppable& gap : gaps) {
-      const Nanoseconds cost = arguments == Arguments::kFreed ? gap.cost : gap.shared;
-      costs.push_back(std::chrono::duration<double>(cost).count() + 1e-9);
-    }
-    std::vector<std::int64_t> excess;
-    excess.reserve(groundwork.liveness.ops());
-    for (std::uint32_t op = 0; op < groundwork.liveness.ops(); ++op)
-      excess.push_back(static_cast<std::int64_t>(groundwork.liveness.live(op).count()) -
-                       static_cast<std::int64_t>(target));
-    const std::vector<bool> chosen = Covering(gaps, std::move(costs), std::move(excess)).solve();
-    std::vector<Drop> dropped;
-    dropped.reserve(chosen.size());
-    for (const bool is_dropped : chosen) dropped.push_back(is_dropped ? drop : Drop::kKept);
-    return dropped;
   }
 };
 
