@@ -150,7 +150,7 @@ MUTATIONS = [
         "slots-are-free-once-their-storage-is-back",
         "plan/plan.cpp",
         "if (has_slot && is_steady) add(begin, ops, rows.back()->bytes);",
-        "",
+        "if (has_slot && !is_steady) add(begin, ops, rows.back()->bytes);",
         "plan",
     ),
     Mutation(
