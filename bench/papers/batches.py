@@ -81,7 +81,9 @@ def fit(row: Row, machine: str, *more: str) -> dict:
     options = ["--machine", machine, "--budget", row.budget, "--planner", "hybrid", "--link-share", "100", *more]
     program = [sys.executable, row.program.path, *row.program.options.split(), "--batch", "{batch}"]
     words = [COMMAND, "fit", "--json", *options, "--", *program]
-    return json.loads(subprocess.run(list(map(str, words)), stdout=subprocess.PIPE, text=True, check=True).stdout)
+    found = json.loads(subprocess.run(list(map(str, words)), stdout=subprocess.PIPE, text=True, check=True).stdout)
+    del found["tried"]  # many
+    return {**found, "machine": row.machine}
 
 
 def at_its_batch(row: Row, machine: str, folder: Path) -> dict:

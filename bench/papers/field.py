@@ -45,7 +45,7 @@ ROWS = [
         "BERT, base, batch 128",
         Program(planned.HERE / "bert.py", "--batch 128"),
         "v100-16g",
-        "25%",
+        "50%",
         "Capuchin: up to 85 % less",
     ),
     Row(

@@ -4,7 +4,7 @@ import html
 import math
 from pathlib import Path
 
-WIDTH, LEFT, BAR, GAP = 860, 190, 9, 14  # pixels
+WIDTH, LEFT, BAR, GAP = 900, 240, 9, 14  # pixels
 COLOURS = ("#b8b8b8", "#7a7a7a", "#2b7a4b", "#7fbf94", "#c9822b", "#4a6fa5")
 
 
@@ -23,6 +23,7 @@ def bars(groups: dict[str, dict[str, float]], unit: str) -> str:
         x = LEFT + 150 * i
         parts.append(f'<rect x="{x}" y="10" width="12" height="12" fill="{COLOURS[i]}"/>')
         parts.append(f'<text x="{x + 17}" y="20">{html.escape(name)}</text>')
+    parts.append(f'<text x="{WIDTH - 8}" y="20" text-anchor="end" fill="#7a7a7a">logarithmic</text>')
     for label, group in groups.items():
         middle = y + BAR * len(group) / 2 + 4
         parts.append(f'<text x="{LEFT - 8}" y="{middle:.1f}" text-anchor="end">{html.escape(label)}</text>')
@@ -64,8 +65,8 @@ def planners(lines: list[dict]) -> str:
             "pages": plans.get("pages"),
             "hybrid": plans.get("hybrid"),
         }
-        shown = {name: round(100 * value, 1) for name, value in group.items() if value and value > 0.0005}
-        if shown:
+        shown = {name: round(100 * value, 1) for name, value in group.items() if value is not None}
+        if any(shown.values()):
             groups[f"{entry['cells'][0]}, {entry['cells'][1].split(', ')[1]}"] = shown
     return bars(groups, " %")
 

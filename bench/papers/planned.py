@@ -59,13 +59,10 @@ def plan_with(machine: str, budget: str, trace: Path, planner: str = "hybrid", t
     if not plan.exists():
         if done.returncode != 1:
             sys.exit(done.stderr)
-        return {"fits": False, "plan_seconds": seconds, "why": done.stderr}
+        return {"fits": False, "plan_seconds": seconds, "why": done.stderr.replace(f"{trace.parent}/", "")}
     figures = json.loads(run("simulate", *on, "--plan", plan, "--json", "--curve").stdout)
-    return {
-        **figures,
-        "plan_seconds": seconds,
-        "average_bytes": average(figures.pop("curve"), figures.pop("op_starts"), figures["step_seconds"]),
-    }
+    charged = average(figures.pop("curve"), figures.pop("op_starts"), figures["step_seconds"])
+    return {**figures, "plan_seconds": seconds, "average_bytes": charged}
 
 
 def average(charged: list[int], starts: list[float], step: float) -> float:
