@@ -86,7 +86,7 @@ base::FlopRates flop_rates_of(const Accelerator& a) {
   set(Precision::kFloat32, a.float32, a.tf32, a.float32_shares);
   set(Precision::kBfloat16, a.half, a.half, a.half_shares);
   set(Precision::kFloat16, a.half, a.half, a.half_shares);
-  set(Precision::kFloat64, a.float64, a.float64, a.float32_shares);
+  rates.set(OpClass::kProduct, Precision::kFloat64, a.float64 * a.float32_shares.product);
   rates.set(OpClass::kProduct, Precision::kTf32, a.tf32 * a.tf32_share);
   return rates;
 }
