@@ -67,9 +67,9 @@ def test_a_recomputing_plan_keeps_the_bits_in_every_order_of_kernels(schedule, t
     assert stats["drops"] == stats["rebuilds"] > 0
 
 
-# An op frees 80 KiB when it runs, which its trace says are free when the op before it ends: the two replays between these
-# ops begin with so much more than planned.
-FREES_LATE = pytest.mark.xfail(reason="what an op frees before it uses anything counts until its replays have run")
+# The steps of seq2seq vary. In dropout an op frees 80 KiB when it runs, which its trace says are free when the op before it
+# ends: the two replays between these ops begin with so much more than planned.
+NOT_AS_PLANNED = (("seq2seq", 0.5), ("dropout", 0.3))
 
 
 # The first plans page; after some steps one is made that recomputes as well.
@@ -85,7 +85,7 @@ FREES_LATE = pytest.mark.xfail(reason="what an op frees before it uses anything 
             if (program, share) != ("unet", 0.3)
         ),
         pytest.param("seq2seq", 0.5, marks=pytest.mark.slow),
-        pytest.param("dropout", 0.3, marks=[pytest.mark.slow, FREES_LATE]),
+        pytest.param("dropout", 0.3, marks=pytest.mark.slow),
     ],
 )
 def test_a_program_under_plans_that_recompute_keeps_its_bits(program, share, tmp_path):
@@ -99,7 +99,9 @@ def test_a_program_under_plans_that_recompute_keeps_its_bits(program, share, tmp
     assert stats["drops"] == stats["rebuilds"] > 10 and stats["replay_differences"] == 0
     # In the first window under a plan what its replays make is compared with what is there. Hardly two steps of seq2seq
     # have the same lengths.
-    assert program == "seq2seq" or stats["windows_as_planned"] >= stats["followed_windows"] - stats["plans"] > 12
+    assert (program, share) in NOT_AS_PLANNED or stats["windows_as_planned"] >= stats["followed_windows"] - stats[
+        "plans"
+    ] > 12
 
 
 def dropped(folder, *arguments, budget, seed):

@@ -163,13 +163,24 @@ TEST(Dtr, CountsTheDroppedNeighbours) {
 }
 
 TEST(Monet, DropsTheCheapestThatAreEnough) {
-  // Two maps have to go; of map 3 and 5 the replays are cheap, 4 is dear, and 1 is as dear as all others.
+  // Two maps have to go; the replays of maps 3 and 5 are cheap, and all others are as expensive as each other.
   trace::Trace trace = make_chain({.layers = 10});
   trace.ops[2].time = std::chrono::microseconds(10);
   trace.ops[4].time = std::chrono::microseconds(20);
   std::set<std::uint32_t> rebuilt;
   for (const Replay& replay : plan_for_maps("monet", trace, 9).replays) rebuilt.insert(replay.op + 1);
   EXPECT_EQ(rebuilt, (std::set<std::uint32_t>{3, 5}));
+}
+
+TEST(Monet, CountsTheRoomThatReplaysTake) {
+  const trace::Trace trace = trace::read_trace_file(TENSORPAGER_TEST_DATA "/resnet50.trace");
+  const Machine machine = uniform_machine("m40-12g");
+  const base::Bytes budget(Liveness(trace).need().count() / 3);
+  const Options options{.link_share = 1, .reserve = 0};
+  const Plan plan =
+      make_planner("monet")->plan({.trace = trace, .machine = machine, .budget = budget, .options = options}).value();
+  // To rebuild all arguments for each replay costs half of a step.
+  EXPECT_LT(plan.predicted.step, machine.time_of_ops(trace) * 5 / 4);
 }
 
 TEST(Capuchin, SwapsWhatASwapHidesAndRecomputesWhatCostsLess) {

@@ -183,7 +183,8 @@ class Program {
     return solution;
   }
 
-  /// What was rebuilt as an argument stays for its own use where there is room, the dearest first, several at a time.
+  /// Rebuilds storages once instead of for each replay that needs them, as long as that fits: the most expensive first,
+  /// several at a time.
   void rebuild_once(Solution& solution, std::uint64_t target) const {
     std::vector<std::uint32_t> again;
     for (std::uint32_t i = 0; i < solution.dropped.size(); ++i)
