@@ -1,22 +1,10 @@
 """What later systems published, and plans of ours for the same net and share of memory: a table."""
 
 from pathlib import Path
-from typing import NamedTuple
 
 import planned
-from planned import GIB, Program, large, of_trace, plan_with, trace_of, vision
+from planned import GIB, Program, Row, large, of_trace, plan_with, trace_of, vision
 from table import Table, percent
-
-
-class Row(NamedTuple):
-    name: str
-    program: Program
-    machine: str
-    budget: str
-    published: str
-    instead_of: Program | None = None  # whose step, with all resident, is compared with
-    full: bool = False  # takes minutes
-
 
 LLAMA = "--batch 4 --length 4096 --in-backward"
 ROWS = [
@@ -54,8 +42,8 @@ ROWS = [
         "h100-80g",
         "70GiB",
         "torchtitan: 105.6 % of the speed of full checkpointing in 69 to 72 GiB",
-        large("llama8b", f"{LLAMA} --checkpointing"),
-        True,
+        full=True,
+        compared_with=large("llama8b", f"{LLAMA} --checkpointing"),
     ),
 ]
 
@@ -65,7 +53,7 @@ def make(rows: list[Row], folder: Path) -> Table:
     for row in rows:
         trace = trace_of(row.program, row.machine, folder)
         alone = of_trace(row.machine, trace)
-        other = of_trace(row.machine, trace_of(row.instead_of, row.machine, folder)) if row.instead_of else alone
+        other = of_trace(row.machine, trace_of(row.compared_with, row.machine, folder)) if row.compared_with else alone
         plans = {name: plan_with(row.machine, row.budget, trace, name) for name in ("hybrid", "pages")}
         speeds = [
             percent(other["step_seconds"] / plan["step_seconds"], 0) if plan["fits"] else "none"

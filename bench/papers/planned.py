@@ -25,6 +25,17 @@ class Program(NamedTuple):
         return self._replace(options=f"{self.options} --batch {batch}")
 
 
+class Row(NamedTuple):
+    name: str
+    program: Program
+    machine: str
+    budget: str
+    published: str
+    full: bool = False  # takes minutes
+    traced_on: str = ""  # if torch's cuDNN has no recurrent nets for the machine: one that it has them for
+    compared_with: Program | None = None  # whose step, with all resident, is the measure; None: its own
+
+
 def vision(model: str, batch: int | None = None, *more: str) -> Program:
     program = Program(HERE / "vision.py", " ".join([f"--model {model}", *more]))
     return program if batch is None else program.with_batch(batch)

@@ -9,24 +9,13 @@ import concurrent.futures
 import functools
 import os
 from pathlib import Path
-from typing import NamedTuple
 
-from planned import GB, GIB, Program, large, plan_with, trace_of, vision
+from planned import GB, GIB, Row, large, plan_with, trace_of, vision
 from table import Table, percent
 
 PLANNERS = "meng vdnn vdnnpp accudnn layrub sqrt dtr monet capuchin recompute pages hybrid".split()
 HEADS_OF_BYTES = ["out / host, GiB", "of out", "of vdnn's out", "waste"]  # of hybrid's plan; shares in percent
 SECONDS_FOR_A_PLAN = 600
-
-
-class Row(NamedTuple):
-    name: str
-    program: Program
-    machine: str
-    budget: str
-    published: str
-    full: bool = False  # takes minutes
-    traced_on: str = ""  # if torch's cuDNN has no recurrent nets for the machine: one that it has them for
 
 
 ROWS = [
