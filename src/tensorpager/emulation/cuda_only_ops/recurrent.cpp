@@ -14,6 +14,7 @@
 #include "tensorpager/emulation/cuda_only_ops/parts.h"
 #include "tensorpager/emulation/late_kernels.h"
 #include "tensorpager/roofline/op_work.h"
+#include "tensorpager/roofline/recurrent_work.h"
 
 namespace tensorpager::emulation {
 namespace {
@@ -134,13 +135,12 @@ Tensor flattened(at::TensorList weights) {
   return flat;
 }
 
-/// See roofline::recurrent_flops; a pass that computes the gradients of inputs, or of weights, takes as many again.
+/// A pass that computes the gradients of inputs, or of weights, takes as much again.
 fake_cuda::Work work_of(const Tensor& input, at::TensorList weights, std::uint64_t passes) {
   std::uint64_t elements = 0;
   for (const Tensor& weight : weights)
     if (weight.dim() == 2) elements += static_cast<std::uint64_t>(weight.numel());  // biases are vectors
-  const auto rows = static_cast<std::uint64_t>(input.numel() / std::max<std::int64_t>(1, input.size(-1)));
-  return {.flops = 2 * rows * elements * passes,
+  return {.flops = roofline::recurrent_flops(input, elements) * passes,
           .op_class = base::OpClass::kRecurrent,
           .precision = roofline::precision_of(input)};
 }
