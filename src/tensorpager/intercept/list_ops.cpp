@@ -20,7 +20,7 @@ constexpr std::uint64_t kPartShare = 16;
 
 /// What the shares are of: a power of two, so that a step has the same parts, and its plan can be followed, under
 /// budgets that differ a little, or while a few workspaces more are taken from one.
-std::uint64_t rounded(std::uint64_t budget) { return std::bit_floor(budget); }
+std::uint64_t rounded(Bytes budget) { return std::bit_floor(budget.count()); }
 
 constexpr std::string_view kPrefixes[] = {"aten::_fused_adam", "aten::_fused_adagrad", "aten::_fused_sgd",
                                           "aten::_amp_foreach_", "aten::_foreach_"};
@@ -75,18 +75,19 @@ bool is_list_op(const c10::FunctionSchema& schema) {
 
 bool run_in_parts(const c10::OperatorHandle& op, const OpInfo& info, c10::DispatchKeySet keys,
                   torch::jit::Stack& stack) {
+  if (!g_target.parts_for && g_target.pager->budget() == base::kUnlimited) return false;
+  const Bytes budget = g_target.parts_for.value_or(g_target.pager->budget_of_ops());
   const std::size_t first = stack.size() - info.arguments;
   // Kept here, not on the stack: a part that throws must leave no half of the arguments there.
   const std::vector<c10::IValue> arguments(stack.begin() + static_cast<std::ptrdiff_t>(first), stack.end());
   const std::vector<Bytes> bytes = item_bytes(arguments);
   Bytes total;
   for (const Bytes item : bytes) total += item;
-  const std::uint64_t budget = g_target.parts_for.value_or(g_target.pager->budget_of_ops()).count();
   if (bytes.size() < 2 || total.count() <= rounded(budget) / kWholeShare) return false;
 
   const Bytes largest = *std::max_element(bytes.begin(), bytes.end());
   while (const auto shortage = g_target.pager->shortage_for(largest))
-    if (largest.count() > budget || !wait_for_a_collective())
+    if (largest > budget || !wait_for_a_collective())
       throw_out_of_memory(describe_call(info.name.c_str(), c10::ArrayRef<c10::IValue>(arguments)), shortage->what());
 
   torch::jit::drop(stack, info.arguments);
