@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import time
 
+from tensorpager._variables import is_on
+
 _ENGINE_SECONDS = 0.05
 
 
@@ -18,11 +20,7 @@ def is_recorded() -> bool:
 
 def is_paged() -> bool:
     """Whether the budget is for the device's memory. A dry run holds none: it only does the ops of a run with that budget."""
-    return (
-        os.environ.get("TENSORPAGER_DRY") in (None, "", "0")
-        and is_recorded()
-        and _budget().removeprefix("cuda=") not in ("", "unlimited")
-    )
+    return not is_on("TENSORPAGER_DRY") and is_recorded() and _budget().removeprefix("cuda=") not in ("", "unlimited")
 
 
 def _budget() -> str:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from tensorpager import _accelerator, _children, _dry, _extension, _gradients, _session
 from tensorpager._say import say
+from tensorpager._variables import is_on
 
 _UNLIMITED = 1 << 60  # bytes
 _RUN = "TENSORPAGER_RUN"  # process id of what `tensorpager run` became
@@ -41,7 +42,7 @@ def activate() -> None:
     if not first:
         _session.stop_recording()
     atexit.register(_finish, first)
-    if _is_on("TENSORPAGER_DRY"):
+    if is_on("TENSORPAGER_DRY"):
         _dry.install(_extension.load(), lambda: _finish(first))
     os.register_at_fork(after_in_child=lambda: _children.forked(_session.stats()))
     # A child forked by multiprocessing runs finalizers at its end, and no exit handlers.
@@ -84,14 +85,14 @@ def _finish(first: int) -> None:
     suffix = f".rank{rank}" if rank else ""
     if path:
         _try(lambda: _session.write_statistics(report, path + suffix, is_of_first=True))
-    is_quiet = _is_on("TENSORPAGER_QUIET")
+    is_quiet = is_on("TENSORPAGER_QUIET")
     if os.environ.get("TENSORPAGER_TRACE"):
         _write_trace(os.environ["TENSORPAGER_TRACE"] + suffix, is_quiet)
     if is_quiet:
         return
     if _accelerator.is_emulated():
         say(core.emulation_summary())
-    if _is_on("TENSORPAGER_DRY"):
+    if is_on("TENSORPAGER_DRY"):
         say(core.dry_report())
         return
     if _accelerator.is_paged() and stats["budget_bytes"] == 0:
@@ -116,7 +117,7 @@ def _finish_emulation(first: int) -> None:
     path = os.environ.get("TENSORPAGER_STATS")
     if path:
         _try(lambda: core.write_emulation_statistics(path))
-    if not _is_on("TENSORPAGER_QUIET"):
+    if not is_on("TENSORPAGER_QUIET"):
         say(core.emulation_summary())
 
 
@@ -125,10 +126,6 @@ def _try(write: Callable[[], None]) -> None:
         write()
     except OSError as error:
         say(error)
-
-
-def _is_on(variable: str) -> bool:
-    return os.environ.get(variable, "0") not in ("", "0")
 
 
 def _write_trace(path: str, is_quiet: bool) -> None:

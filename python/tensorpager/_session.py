@@ -8,6 +8,7 @@ from types import TracebackType
 
 from tensorpager import _collectives, _compiled, _exports, _extension, _higher_order, _steps, _threads
 from tensorpager._say import say
+from tensorpager._variables import is_on
 
 _started_with_foreign_bytes = 0
 
@@ -76,7 +77,7 @@ def enable(
     _started_with_foreign_bytes = before
     _install(core)
     if quiet is None:
-        quiet = os.environ.get("TENSORPAGER_QUIET", "0") not in ("", "0")
+        quiet = is_on("TENSORPAGER_QUIET")
     if before and not quiet:
         say(f"{core.format_bytes(before)} of tensors were made before enable() and stay outside the budget")
     return Session()
