@@ -67,7 +67,7 @@ def digest(done: subprocess.CompletedProcess) -> str:
 def dry_against_real(name: str, folder: pathlib.Path) -> dict:
     paths = {way: folder / f"{name}.{way}" for way in ("real", "dry")}
     run(COMMAND, "trace", "--class", "step", "--smallest", 1, "-o", paths["real"], *program(name))
-    run(COMMAND, "trace", "--dry", "-o", paths["dry"], *program(name), TENSORPAGER_DRY_TO_END="1")
+    run(COMMAND, "trace", "--dry", "-o", paths["dry"], *program(name), TENSORPAGER_DRY_LONGER="300")
     if not all(path.exists() and path.stat().st_size for path in paths.values()):
         return {"window": {way: path.exists() and path.stat().st_size > 0 for way, path in paths.items()}}
     return difference(*(Trace.read(path) for path in paths.values()))
@@ -85,7 +85,7 @@ def memory(name: str, folder: pathlib.Path) -> dict:
             *card,
             *program(name, "--device", "cuda"),
             TENSORPAGER_STATS=str(stats),
-            TENSORPAGER_DRY_TO_END="1",
+            TENSORPAGER_DRY_LONGER="300",
         )
         emulation = json.loads(stats.read_text())["emulation"]
         found[way] = [emulation["max_allocated_bytes"], emulation["max_reserved_bytes"]]

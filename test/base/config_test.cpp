@@ -104,7 +104,7 @@ TEST(ReadConfig, DryRunRecordsAllStoragesOfATrainingStepUnlessSaidOtherwise) {
   EXPECT_EQ(config_of({}).device, Device::kHost);
   const Config dry = config_of({{"TENSORPAGER_DRY", "1"}, {"TENSORPAGER_DEVICE", "cuda"}});
   EXPECT_TRUE(dry.dry);
-  EXPECT_FALSE(dry.dry_to_end);
+  EXPECT_EQ(dry.dry_longer, std::chrono::seconds(0));
   EXPECT_EQ(dry.trace_smallest, 0_B);
   EXPECT_EQ(dry.trace_class, 0u);
   EXPECT_EQ(dry.device, Device::kCuda);

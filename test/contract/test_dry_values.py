@@ -63,7 +63,7 @@ DECISIONS = {
 
 def run_dry(program, folder, **variables):
     (folder / "program.py").write_text(program)
-    to_end = {"TENSORPAGER_DRY_TO_END": "1"} | variables
+    to_end = {"TENSORPAGER_DRY_LONGER": "300"} | variables
     return run_command(
         "trace", "--dry", "-o", "t.trace", "--", sys.executable, "program.py", cwd=folder, variables=to_end
     )
@@ -121,7 +121,7 @@ def test_draws_after_skipped_ops_are_those_of_a_real_run(tmp_path):
 def test_shapes_are_those_of_kernels(tmp_path):
     program = HERE / "dry_shapes.py"
     real = subprocess.run([sys.executable, program], env=environment(), capture_output=True, text=True, check=True)
-    variables = {"TENSORPAGER_DRY_TO_END": "1", "TENSORPAGER_DRY_FIRST_RUNS": "0"}
+    variables = {"TENSORPAGER_DRY_LONGER": "300", "TENSORPAGER_DRY_FIRST_RUNS": "0"}
     done = run_command("trace", "--dry", "-o", tmp_path / "t.trace", "--", sys.executable, program, variables=variables)
     assert "0 kernels run to see" in done.stderr
     different = [pair for pair in zip(real.stdout.splitlines(), done.stdout.splitlines()) if pair[0] != pair[1]]

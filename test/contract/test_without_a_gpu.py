@@ -150,7 +150,7 @@ def test_allocator_gives_out_and_reserves_the_same_bytes_dry_and_real(name, tmp_
     options = program(name, "--device", "cuda")
     assert run_command("run", "--emulate", CARD, "--stats", stats["real"], *options).returncode == 0
     trace(tmp_path / "a.trace", "--dry", "--device", "cuda", "--machine", CARD, *options,
-          TENSORPAGER_STATS=str(stats["dry"]), TENSORPAGER_DRY_TO_END="1")  # fmt: skip
+          TENSORPAGER_STATS=str(stats["dry"]), TENSORPAGER_DRY_LONGER="300")  # fmt: skip
     real, dry = emulation_of(stats["real"]), emulation_of(stats["dry"])
     for figure in ("max_allocated_bytes", "max_reserved_bytes"):
         assert real[figure] == dry[figure] > 10 << 20
@@ -169,7 +169,7 @@ def test_card_is_recorded_the_same_dry_and_real(tmp_path):
         *program("transformer_encoder", "--device", "cuda"),
     )
     trace(tmp_path / "real.trace", *options)
-    trace(tmp_path / "dry.trace", "--dry", *options, TENSORPAGER_DRY_TO_END="1")
+    trace(tmp_path / "dry.trace", "--dry", *options, TENSORPAGER_DRY_LONGER="300")
     found = difference(*(Trace.read(tmp_path / f"{way}.trace") for way in ("real", "dry")))
     assert found["same_steps"] and found["same_storages"] and found["same_work"]
     assert found["need_bytes"][0] == found["need_bytes"][1]
@@ -182,7 +182,7 @@ def test_card_is_recorded_the_same_dry_and_real(tmp_path):
 @only_stable
 def test_dry_trace_of_the_cpu_is_that_of_the_real_run(name, tmp_path):
     trace(tmp_path / "real.trace", "--class", "step", "--smallest", 1, *program(name))
-    trace(tmp_path / "dry.trace", "--dry", *program(name), TENSORPAGER_DRY_TO_END="1")
+    trace(tmp_path / "dry.trace", "--dry", *program(name), TENSORPAGER_DRY_LONGER="300")
     found = difference(*(Trace.read(tmp_path / f"{way}.trace") for way in ("real", "dry")))
     assert found["same_ops"] and found["same_storages"] and found["same_work"]
     real, dry = found["need_bytes"]
@@ -260,6 +260,29 @@ def test_estimate_is_one_screen_with_the_allocators_own_figures(tmp_path):
         # cuBLAS's on compute capability 9.0, of two threads; and that of cuBLASLt, which adds biases.
         assert found["workspace_bytes"] == 2 * (32 << 20) + (1 << 20)
     assert found["free"]["overhead"] <= 0.01 and found["free"]["budget_bytes"] <= found["need_bytes"]
+
+
+@needs_cuda
+@only_stable
+def test_estimate_counts_what_an_evaluation_after_the_steps_reserves(tmp_path):
+    script = tmp_path / "evaluates.py"
+    script.write_text(
+        "import sys, torch\nmodel = torch.nn.Linear(512, 4096, device='cuda')\n"
+        "optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\nfor step in range(8):\n"
+        "    model(torch.randn(64, 512, device='cuda')).sum().backward()\n"
+        "    optimizer.step()\n    optimizer.zero_grad()\n"
+        "with torch.no_grad():\n    print(model(torch.randn(int(sys.argv[1]), 512, device='cuda')).sum())\n"
+    )
+
+    def estimate(rows):
+        words = ("--machine", CARD, "--", sys.executable, script, rows)
+        return json.loads(run_command("estimate", "--json", *words).stdout)
+
+    few, many = estimate(1), estimate(8192)
+    assert few["need_bytes"] == many["need_bytes"]  # of a step
+    output = 8192 * 4096 * 4
+    assert many["max_reserved_bytes"] >= few["max_reserved_bytes"] + output
+    assert many["max_allocated_bytes"] >= output > few["max_allocated_bytes"]
 
 
 @needs_cuda

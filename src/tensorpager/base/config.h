@@ -3,6 +3,7 @@
 // that each rank sees.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -55,9 +56,9 @@ struct Config {
   /// Kernels on large tensors are skipped, and memory costs nothing before it is touched. The program is ended once one
   /// of its steps has repeated.
   bool dry = false;
-  bool dry_to_end = false;  // a dry run continues to the program's own end
-  bool curve = false;       // keep the curve of live and charged bytes over ops
-  std::string trace;        // file that gets the trace of a window at exit; empty: no trace is written
+  std::chrono::seconds dry_longer{0};  // for which a dry run goes on after a step has repeated
+  bool curve = false;                  // keep the curve of live and charged bytes over ops
+  std::string trace;                   // file that gets the trace of a window at exit; empty: no trace is written
   /// The class of windows that is written: 1 makes up most of the run, 0 (`step`) is that of training steps. 1 by
   /// default, and 0 in a dry run, where times mean nothing.
   std::uint64_t trace_class = 1;

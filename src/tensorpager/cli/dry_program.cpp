@@ -26,6 +26,8 @@ void send_output_to(const files::path& log) {
     throw base::IoError("open", log.string(), base::Bytes(0), errno);
 }
 
+constexpr std::chrono::seconds kWholeProgram{300};  // as DryRun::Options::longest
+
 /// The last lines of a program's output.
 std::string tail_of(const files::path& log) {
   constexpr std::size_t kLines = 6;
@@ -87,8 +89,9 @@ void run_dry(const DryRun& run, const Program& program, const char* what) {
   }
   // A dry run lists all storages, and notices by them that a step repeats; without the small ones it takes the whole
   // program. A real run lists those that are paged.
+  if (run.dry)
+    settings["TENSORPAGER_DRY_LONGER"] = std::to_string((run.all_storages ? run.longer : kWholeProgram).count());
   if (run.dry && !run.all_storages) {
-    settings["TENSORPAGER_DRY_TO_END"] = "1";
     settings["TENSORPAGER_TRACE_SMALLEST"] = std::to_string(base::kMinPagedBytes.count());
   } else if (!run.dry && run.all_storages) {
     settings["TENSORPAGER_TRACE_SMALLEST"] = "1";

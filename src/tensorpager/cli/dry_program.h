@@ -31,8 +31,12 @@ struct DryRun {
   std::filesystem::path log;              // file that gets what the program prints; empty: it is shown
   base::Bytes budget = base::kUnlimited;  // of a dry run: that calls on whole lists are divided for
   bool dry = true;                        // else it computes, to its own end, and the trace has the times of ops
+  std::chrono::seconds longer{0};         // for which a dry run goes on after a step has repeated
   bool all_storages = true;               // else those that are paged, and ops on them
 };
+
+/// Of dry runs that tell what plain torch reserves, of which an evaluation after the steps may want more than they.
+constexpr std::chrono::seconds kLonger{5};
 
 /// Throws NotPossible with the program's last lines if it wrote no trace. `what` is missing then: `estimate`.
 void run_dry(const DryRun& run, const Program& program, const char* what);

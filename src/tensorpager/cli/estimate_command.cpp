@@ -46,7 +46,8 @@ void estimate(const EstimateOptions& options, const Program& program) {
                    .trace = trace,
                    .stats = scratch / "stats.json",
                    .log = options.verbose ? files::path() : scratch / "log",
-                   .budget = card->memory};
+                   .budget = card->memory,
+                   .longer = kLonger};
   run_dry(run, program, "estimate");
   const fit::Estimate found = look_at(options, run);
   if (options.json)

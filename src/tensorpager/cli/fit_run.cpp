@@ -138,17 +138,19 @@ class Fit {
   /// A machine without rates takes the times of real steps, of sizes that are small enough to be run.
   bool is_timed() const { return machine_.byte_rate == 0; }
 
-  enum class Way : std::uint8_t { kDry, kTimed };
-  enum class Lists : std::uint8_t { kAll, kPaged };  // storages that a trace lists, and ops on them
+  enum class Way : std::uint8_t { kDry, kDryAndLonger, kTimed };  // longer: with what the program does after steps
+  enum class Lists : std::uint8_t { kAll, kPaged };               // storages that a trace lists, and ops on them
   trace::Trace traced(std::uint64_t size, Way way, Lists lists, base::Bytes budget = base::kUnlimited) {
-    say((way == Way::kDry ? "dry run at " : "run at ") + template_.name() + " " + std::to_string(size));
+    const bool is_dry = way != Way::kTimed;
+    say((is_dry ? "dry run at " : "run at ") + template_.name() + " " + std::to_string(size));
     const std::string name = std::to_string(size);
     const DryRun run{.card = machine_.card ? options_.machine : std::string(),
                      .trace = scratch_ / (name + ".trace"),
                      .stats = scratch_ / (name + ".json"),
                      .log = options_.verbose ? std::filesystem::path() : scratch_ / (name + ".log"),
-                     .budget = way == Way::kDry ? question().budget : budget,
-                     .dry = way == Way::kDry,
+                     .budget = is_dry ? question().budget : budget,
+                     .dry = is_dry,
+                     .longer = way == Way::kDryAndLonger ? kLonger : std::chrono::seconds(0),
                      .all_storages = lists == Lists::kAll};
     run_dry(run, template_.at(size), "answer");
     if (machine_.card) reserved_[size] = torch_memory_of(run).most_reserved;
@@ -183,7 +185,7 @@ class Fit {
     const base::Bytes card = machine_.card->memory;
     const auto ask = [this](std::uint64_t size) -> std::optional<base::Bytes> {
       try {
-        (void)traced(size, Way::kDry, lists_);
+        (void)traced(size, Way::kDryAndLonger, lists_);
         return reserved_.at(size);
       } catch (const NotPossible&) {
         return std::nullopt;

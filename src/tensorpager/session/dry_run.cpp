@@ -1,5 +1,6 @@
 #include "tensorpager/session/dry_run.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "tensorpager/dry/allocation_observer.h"
@@ -35,7 +36,7 @@ base::EventSink::Ticket DryRun::op_begins(const base::OpFacts& facts, std::span<
   const std::uint64_t ops = ops_.fetch_add(1, std::memory_order_relaxed) + 1;
   if (ops >= look_at_ops_.load(std::memory_order_relaxed)) {
     look_at_ops_ = ops + ops / 4;
-    if (steps_ == 0 || std::chrono::steady_clock::now() >= latest_) look();
+    if (steps_ == 0 || std::chrono::steady_clock::now() >= latest_.load()) look();
   }
   return recorder_.op_begins(facts, touched);
 }
@@ -69,7 +70,12 @@ void DryRun::count_step() {
 
 void DryRun::look() {
   if (is_looking_.exchange(true)) return;
-  if (std::chrono::steady_clock::now() >= latest_ || shows_a_step(options_.stream())) options_.end();
+  const auto now = std::chrono::steady_clock::now();
+  if (now < latest_.load() && !has_repeated_ && shows_a_step(options_.stream())) {
+    has_repeated_ = true;
+    latest_ = std::min(latest_.load(), now + options_.longer);
+  }
+  if (now >= latest_.load()) options_.end();
   is_looking_ = false;
 }
 

@@ -1,4 +1,5 @@
-// Ends a dry run once a step of the program has repeated: more would show nothing new. Passes events on to the
+// Ends a dry run once a step of the program has repeated, or some time later, as more steps would show nothing new but
+// an evaluation that follows them may. Passes events on to the
 // recorder, and searches the recorded stream after steps that an optimizer ends or, if there are none, after a number
 // of ops. Optimizers that step while the autograd engine runs, one for each parameter, end a step together, when it is
 // done.
@@ -17,6 +18,7 @@ class DryRun final : public base::EventSink {
  public:
   struct Options {
     std::chrono::seconds longest{300};  // after this time the program is ended in any case
+    std::chrono::seconds longer{0};     // for which it goes on after a step has repeated
     std::function<trace::Stream()> stream;
     std::function<void()>
         end;  // called without locks, on the thread of the last event; if it returns, it may be called again
@@ -44,12 +46,13 @@ class DryRun final : public base::EventSink {
 
   base::EventSink& recorder_;
   const Options options_;
-  const std::chrono::steady_clock::time_point latest_;
+  std::atomic<std::chrono::steady_clock::time_point> latest_;
   std::atomic<std::uint64_t> ops_{0};
   std::atomic<std::uint64_t> steps_{0};
   std::atomic<std::uint64_t> look_at_ops_{kFirstOps};
   std::atomic<std::uint64_t> look_at_steps_{kFirstSteps};
   std::atomic<bool> is_looking_{false};
+  std::atomic<bool> has_repeated_{false};
   std::atomic<bool> is_in_backward_{false};       // the latest op was the autograd engine's
   std::atomic<bool> stepped_in_backward_{false};  // an optimizer, in the run of the engine that is not done
 };

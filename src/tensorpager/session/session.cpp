@@ -272,8 +272,9 @@ void Session::dismiss_guide() {
 base::EventSink& Session::make_sink(const base::Config& config) {
   if (!config.dry) return *guide_;
   // Leaked, as other threads may be using it.
-  return *new DryRun(*guide_, {.stream = [this] { return guide_->stream(); },
-                               .end = config.dry_to_end ? std::function<void()>([] {}) : [this] { end_program_(); }});
+  return *new DryRun(
+      *guide_,
+      {.longer = config.dry_longer, .stream = [this] { return guide_->stream(); }, .end = [this] { end_program_(); }});
 }
 
 void Session::set_sink(const base::Config& config, base::EventSink& sink) {
