@@ -85,7 +85,8 @@ TEST(Search, MakesNoMorePlansThanItMay) {
   const Scaling scaling({.size = 8, .trace = sized_net(8)}, {.size = 16, .trace = sized_net(16)});
   unsigned plans = 0;
   search(scaling, slow_link(), *planning::make_pages_planner(),
-         {.budget = Bytes(std::uint64_t{100} << 20), .most_plans = 4}, [&](std::uint64_t) { ++plans; });
+         {.budget = Bytes(std::uint64_t{100} << 20), .most_plans = 4},
+         [&](std::uint64_t, Effort effort) { plans += effort == Effort::kQuick ? 1 : 0; });
   EXPECT_EQ(plans, 4u);
 }
 

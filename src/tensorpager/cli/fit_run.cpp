@@ -24,8 +24,13 @@
 namespace tensorpager::cli {
 namespace {
 
-/// Larger traces take seconds to plan, so fewer sizes are tried.
-unsigned most_plans(std::size_t ops) { return ops > 5000 ? 8 : ops > 1500 ? 14 : 24; }
+/// Larger traces take seconds to plan, so fewer sizes are tried, and the answers are bettered for less.
+void limit_plans(fit::Question& question, std::size_t ops) {
+  constexpr std::size_t kSeconds = 1500, kManySeconds = 5000;
+  if (ops <= kSeconds) return;
+  question.most_plans = ops > kManySeconds ? 8 : 12;
+  question.planning.techniques.annealing /= 4;
+}
 
 fit::Ranks parse_ranks(const FitOptions& options, const machine::Machine& machine) {
   fit::Ranks ranks{.count = options.ranks, .bytes_per_second = machine.out.fastest()};
@@ -51,7 +56,7 @@ class Fit {
     answer.question = question();
     answer.is_timed = is_timed();
     fit::Scaling scaling = trace_two();
-    answer.question.most_plans = most_plans(scaling.traces().front().trace.ops.size());
+    limit_plans(answer.question, scaling.traces().front().trace.ops.size());
     // Ranks hold their gradients once more, in buckets.
     if (options_.ranks > 1)
       answer.question.budget = answer.question.budget -
@@ -85,9 +90,11 @@ class Fit {
 
   void answer_by(const fit::Scaling& scaling, FitAnswer& answer) const {
     const auto planner = make_planner();
-    answer.found = fit::search(scaling, machine_, *planner, answer.question, [&](std::uint64_t size) {
-      say("planning " + template_.name() + " " + std::to_string(size));
-    });
+    answer.found =
+        fit::search(scaling, machine_, *planner, answer.question, [&](std::uint64_t size, fit::Effort effort) {
+          say("planning " + template_.name() + " " + std::to_string(size) +
+              (effort == fit::Effort::kFull ? " in full" : ""));
+        });
   }
 
   void say(const std::string& text) const {

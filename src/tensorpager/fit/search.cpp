@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <future>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "tensorpager/plan/liveness.h"
 
@@ -19,7 +21,7 @@ constexpr std::size_t kQuick = 10;  // sizes are looked for with plans that are 
 class Search {
  public:
   Search(const Scaling& scaling, const machine::Machine& machine, const planning::Planner& planner,
-         const Question& question, const std::function<void(std::uint64_t)>& progress)
+         const Question& question, const Progress& progress)
       : scaling_(scaling), machine_(machine), planner_(planner), question_(question), progress_(progress) {}
 
   Found run() {
@@ -34,11 +36,8 @@ class Search {
     while (largest > unpaged && !at(largest)) largest = unpaged + (largest - unpaged) * 15 / 16;
     if (largest > 0) at(largest);
     try_between(std::max<std::uint64_t>(unpaged, 1), largest);
-    std::set<std::uint64_t> answers{largest};
-    for (const double overhead : question_.overheads)
-      if (const auto point = largest_within(overhead)) answers.insert(point->size);
-    if (const auto point = quickest()) answers.insert(point->size);
-    for (const std::uint64_t size : answers) plan_in_full(size);
+    for (const double overhead : question_.overheads) largest_within(overhead);
+    plan_in_full(answers(largest));
     if (largest > 0) found.largest = points_.at(largest);
     for (const double overhead : question_.overheads) found.within.push_back(largest_known_within(overhead));
     found.quickest = quickest();
@@ -51,42 +50,93 @@ class Search {
   plan::Liveness liveness_at(std::uint64_t size) const { return plan::Liveness(scaling_.at(size)); }
   Bytes needs(std::uint64_t size) const { return liveness_at(size).need(); }
   bool may_plan() const { return plans_ < question_.most_plans; }
+  bool is_paged(std::uint64_t size) const {
+    const plan::Liveness liveness = liveness_at(size);
+    return liveness.need() > question_.budget && liveness.floor() <= question_.budget;
+  }
 
   /// nullopt if there is no plan.
   const std::optional<Point>& at(std::uint64_t size) {
     if (const auto known = points_.find(size); known != points_.end()) return known->second;
+    if (is_paged(size)) {
+      if (progress_) progress_(size, Effort::kQuick);
+      ++plans_;
+    }
+    return points_[size] = point_at(size, options_of(Effort::kQuick));
+  }
+
+  planning::Options options_of(Effort effort) const {
+    planning::Options options = question_.planning;
+    if (effort == Effort::kFull) return options;
+    options.techniques.annealing /= kQuick;
+    options.techniques.replays_for_less = false;
+    return options;
+  }
+
+  std::optional<Point> point_at(std::uint64_t size, const planning::Options& options) const {
     const trace::Trace trace = scaling_.at(size);
     const plan::Liveness liveness(trace);
     std::optional<Cost> cost;
-    if (liveness.need() <= question_.budget) {
+    if (liveness.need() <= question_.budget)
       cost = Cost{.budget = question_.budget, .step = machine_.time_of_ops(trace), .page_out = {}, .page_in = {}};
-    } else if (liveness.floor() <= question_.budget) {
-      if (progress_) progress_(size);
-      ++plans_;
-      planning::Options quick = question_.planning;
-      quick.techniques.annealing /= kQuick;
-      cost = cost_of(trace, machine_, question_.budget, planner_, quick);
+    else if (liveness.floor() <= question_.budget)
+      cost = cost_of(trace, machine_, question_.budget, planner_, options);
+    if (!cost) return std::nullopt;
+    return Point{.size = size, .need = liveness.need(), .floor = liveness.floor(), .cost = *cost};
+  }
+
+  /// Several sizes at once, each planned by one thread.
+  std::vector<std::optional<Point>> points_at(const std::vector<std::uint64_t>& sizes, Effort effort) const {
+    planning::Options options = options_of(effort);
+    const std::size_t at_once = std::max(1U, std::exchange(options.threads, 1));
+    std::vector<std::optional<Point>> points;
+    points.reserve(sizes.size());
+    while (points.size() < sizes.size()) {
+      std::vector<std::future<std::optional<Point>>> some;
+      for (std::size_t i = points.size(); i < sizes.size() && some.size() < at_once; ++i) {
+        if (progress_) progress_(sizes[i], effort);
+        some.push_back(std::async(std::launch::async, [this, size = sizes[i], &options] {  //
+          return point_at(size, options);
+        }));
+      }
+      for (auto& one : some) points.push_back(one.get());
     }
-    std::optional<Point>& point = points_[size];
-    if (cost) point = Point{.size = size, .need = liveness.need(), .floor = liveness.floor(), .cost = *cost};
-    return point;
+    return points;
   }
 
   /// Sizes in equal proportions.
   void try_between(std::uint64_t from, std::uint64_t to) {
-    for (unsigned i = 1; i <= kGrid && to > from && may_plan(); ++i) {
+    std::vector<std::uint64_t> sizes;
+    for (unsigned i = 1; i <= kGrid && to > from && plans_ + sizes.size() < question_.most_plans; ++i) {
       const double share = static_cast<double>(i) / (kGrid + 1);
-      at(static_cast<std::uint64_t>(std::round(static_cast<double>(from) *
-                                               std::pow(static_cast<double>(to) / static_cast<double>(from), share))));
+      const auto size = static_cast<std::uint64_t>(
+          std::round(static_cast<double>(from) * std::pow(static_cast<double>(to) / static_cast<double>(from), share)));
+      if (!points_.contains(size) && std::ranges::find(sizes, size) == sizes.end()) sizes.push_back(size);
     }
+    const auto points = points_at(sizes, Effort::kQuick);
+    for (std::size_t i = 0; i < sizes.size(); ++i) points_[sizes[i]] = points[i];
+    plans_ += static_cast<unsigned>(sizes.size());
   }
 
-  /// The plan that a run would have, if it is better.
-  void plan_in_full(std::uint64_t size) {
-    const auto found = points_.find(size);
-    if (found == points_.end() || !found->second || found->second->need <= question_.budget) return;
-    const auto cost = cost_of(scaling_.at(size), machine_, question_.budget, planner_, question_.planning);
-    if (cost && cost->step < found->second->cost.step) found->second->cost = *cost;
+  /// Those that are paged, the one that is asked for most first.
+  std::vector<std::uint64_t> answers(std::uint64_t largest) const {
+    std::vector<std::uint64_t> sizes;
+    const auto add = [&](const std::optional<Point>& point) {
+      if (point && point->need > question_.budget && std::ranges::find(sizes, point->size) == sizes.end())
+        sizes.push_back(point->size);
+    };
+    add(quickest());
+    add(largest_known_within(question_.within));
+    for (const double overhead : question_.overheads) add(largest_known_within(overhead));
+    if (largest > 0) add(points_.at(largest));
+    return sizes;
+  }
+
+  /// The plans that a run would have, where they are better.
+  void plan_in_full(const std::vector<std::uint64_t>& sizes) {
+    const auto points = points_at(sizes, Effort::kFull);
+    for (std::size_t i = 0; i < sizes.size(); ++i)
+      if (points[i] && points[i]->cost.step < points_.at(sizes[i])->cost.step) points_.at(sizes[i]) = points[i];
   }
 
   std::optional<Point> largest_known_within(double overhead) const {
@@ -125,7 +175,7 @@ class Search {
   const machine::Machine& machine_;
   const planning::Planner& planner_;
   const Question& question_;
-  const std::function<void(std::uint64_t)>& progress_;
+  const Progress& progress_;
   std::map<std::uint64_t, std::optional<Point>> points_;
   unsigned plans_ = 0;
 };
@@ -160,7 +210,7 @@ std::vector<Point> near_quickest(const Found& found, double within, std::size_t 
 }
 
 Found search(const Scaling& scaling, const machine::Machine& machine, const planning::Planner& planner,
-             const Question& question, const std::function<void(std::uint64_t)>& progress) {
+             const Question& question, const Progress& progress) {
   return Search(scaling, machine, planner, question, progress).run();
 }
 

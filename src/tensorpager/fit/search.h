@@ -19,7 +19,7 @@ struct Question {
   std::vector<double> overheads = {0.03, 0.1, 0.25, 0.5};  // over the step's compute, ascending
   double within = 0.1;                                     // the overhead that the size with the most samples may have
   std::uint64_t most_size = std::uint64_t{1} << 40;        // larger ones make no sense to the program
-  unsigned most_plans = 24;
+  unsigned most_plans = 24;                                // that sizes are looked for with
   planning::Options planning = {};
 };
 
@@ -32,6 +32,9 @@ struct Point {
   double per_second() const { return static_cast<double>(size) / std::chrono::duration<double>(cost.step).count(); }
 };
 
+enum class Effort : std::uint8_t { kQuick, kFull };  // of a planner
+using Progress = std::function<void(std::uint64_t size, Effort effort)>;
+
 struct Found {
   std::optional<Point> unpaged;              // nullopt: not even size 1
   std::vector<std::optional<Point>> within;  // by Question::overheads; nullopt if none is within
@@ -42,9 +45,10 @@ struct Found {
 
 /// Sizes for which overheads are asked are exact to a hundredth if plans are left for it, the others exact, as far as
 /// needs, floors and overheads grow with the size. They are looked for with quick plans; those that are answered with
-/// are planned in full. `progress` is called before each plan with its size.
+/// are planned in full. As many sizes are planned at once as `planning.threads`. `progress` is called before each plan
+/// with its size.
 Found search(const Scaling& scaling, const machine::Machine& machine, const planning::Planner& planner,
-             const Question& question, const std::function<void(std::uint64_t size)>& progress = {});
+             const Question& question, const Progress& progress = {});
 
 /// At most so many of the sizes that were tried, at least two, whose overhead is within what is allowed and which may
 /// be the quickest, as simulated steps are up to a fifth off: evenly spread by their number, by size. `found` has a
