@@ -90,6 +90,18 @@ TEST(Search, MakesNoMorePlansThanItMay) {
   EXPECT_EQ(plans, 4u);
 }
 
+TEST(Found, KeepsAMeasuredSizeInOrderAndOnce) {
+  Found found;
+  for (const std::uint64_t size : {2, 8}) found.tried.push_back({.size = size, .need = {}, .floor = {}, .cost = {}});
+  for (const std::uint64_t size : {4, 8}) {
+    found.add_quickest({.size = size, .need = {}, .floor = {}, .cost = {}});
+    EXPECT_EQ(found.quickest->size, size);
+  }
+  std::vector<std::uint64_t> sizes;
+  for (const Point& point : found.tried) sizes.push_back(point.size);
+  EXPECT_EQ(sizes, (std::vector<std::uint64_t>{2, 4, 8}));
+}
+
 TEST(NearQuickest, SpreadsOverThoseThatMayBeTheQuickest) {
   Found all;
   const auto point_of = [](std::uint64_t size, double per_second, double overhead) {

@@ -16,6 +16,7 @@
 #include "tensorpager/cli/program_template.h"
 #include "tensorpager/fit/data_parallel.h"
 #include "tensorpager/fit/estimate.h"
+#include "tensorpager/fit/measuring.h"
 #include "tensorpager/fit/plain.h"
 #include "tensorpager/machine/machine_io.h"
 #include "tensorpager/plan/liveness.h"
@@ -72,7 +73,7 @@ class Fit {
         say("some amounts do not grow in proportion to " + template_.name() + ": again, with this trace, too");
     }
     if (is_timed() && answer.found.quickest) {
-      measure(answer);
+      measure(scaling, answer);
       check(scaling, answer.found.quickest->size, answer);
     }
     if (machine_.card) answer.plain = largest_plain(scaling);
@@ -201,25 +202,23 @@ class Fit {
     return fit::largest_plain(scaling, card - std::min(card, fit::kContext), options_.to, reserved_, ask);
   }
 
-  /// The simulation leaves out what transfers take of ops beside them, so the quickest is found by real runs. The
-  /// quicker of two counts, as other work on the machine only slows.
-  void measure(FitAnswer& answer) const {
+  void measure(const fit::Scaling& scaling, FitAnswer& answer) const {
     constexpr std::size_t kMost = 5;  // each takes as long as the program runs
-    const std::vector<fit::Point> some = fit::near_quickest(answer.found, answer.question.within, kMost);
-    std::map<std::uint64_t, double> most;  // a second, by size
-    for (int round = 0; round < 2; ++round)
-      for (const fit::Point& point : some) {
-        const double per_second = measured(answer.question.budget, point.size);
-        if (per_second > 0) most[point.size] = std::max(most[point.size], per_second);
-      }
-    for (const auto& [size, per_second] : most) answer.measured.push_back({.size = size, .per_second = per_second});
-    if (most.empty()) return;
-    const auto best = std::ranges::max_element(most, {}, &std::pair<const std::uint64_t, double>::second);
-    answer.found.quickest = *std::ranges::find(some, best->first, &fit::Point::size);
+    std::vector<std::uint64_t> sizes;
+    sizes.reserve(kMost);
+    for (const fit::Point& point : fit::near_quickest(answer.found, answer.question.within, kMost))
+      sizes.push_back(point.size);
+    const fit::PerSecond measured = fit::measure_sizes(
+        sizes, [&](std::uint64_t size) { return per_second_under_plans(answer.question.budget, size); });
+    if (measured.empty()) return;
+    for (const auto& [size, per_second] : measured) answer.measured.push_back({.size = size, .per_second = per_second});
+    if (const auto point =
+            fit::point_at(fit::quickest_of(measured), scaling, machine_, *make_planner(), answer.question))
+      answer.found.add_quickest(*point);
   }
 
   /// Of the argument's size a second; 0 if the program failed.
-  double measured(base::Bytes budget, std::uint64_t size) const {
+  double per_second_under_plans(base::Bytes budget, std::uint64_t size) const {
     say("run under the budget at " + template_.name() + " " + std::to_string(size));
     const auto log = options_.verbose ? std::filesystem::path() : scratch_ / "measured.log";
     const auto step = step_under_plans(budget, scratch_ / "measured.json", log, template_.at(size));

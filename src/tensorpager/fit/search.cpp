@@ -18,6 +18,20 @@ constexpr unsigned kGrid = 6;  // sizes between the largest unpaged and the larg
 constexpr double kResolution = 0.01;
 constexpr std::size_t kQuick = 10;  // sizes are looked for with plans that are bettered for so small a part of the time
 
+/// nullopt if there is no plan.
+std::optional<Point> planned_at(std::uint64_t size, const Scaling& scaling, const machine::Machine& machine,
+                                const planning::Planner& planner, Bytes budget, const planning::Options& options) {
+  const trace::Trace trace = scaling.at(size);
+  const plan::Liveness liveness(trace);
+  std::optional<Cost> cost;
+  if (liveness.need() <= budget)
+    cost = Cost{.budget = budget, .step = machine.time_of_ops(trace), .page_out = {}, .page_in = {}};
+  else if (liveness.floor() <= budget)
+    cost = cost_of(trace, machine, budget, planner, options);
+  if (!cost) return std::nullopt;
+  return Point{.size = size, .need = liveness.need(), .floor = liveness.floor(), .cost = *cost};
+}
+
 class Search {
  public:
   Search(const Scaling& scaling, const machine::Machine& machine, const planning::Planner& planner,
@@ -62,7 +76,7 @@ class Search {
       if (progress_) progress_(size, Effort::kQuick);
       ++plans_;
     }
-    return points_[size] = point_at(size, options_of(Effort::kQuick));
+    return points_[size] = planned_at(size, scaling_, machine_, planner_, question_.budget, options_of(Effort::kQuick));
   }
 
   planning::Options options_of(Effort effort) const {
@@ -71,18 +85,6 @@ class Search {
     options.techniques.annealing /= kQuick;
     options.techniques.replays_for_less = false;
     return options;
-  }
-
-  std::optional<Point> point_at(std::uint64_t size, const planning::Options& options) const {
-    const trace::Trace trace = scaling_.at(size);
-    const plan::Liveness liveness(trace);
-    std::optional<Cost> cost;
-    if (liveness.need() <= question_.budget)
-      cost = Cost{.budget = question_.budget, .step = machine_.time_of_ops(trace), .page_out = {}, .page_in = {}};
-    else if (liveness.floor() <= question_.budget)
-      cost = cost_of(trace, machine_, question_.budget, planner_, options);
-    if (!cost) return std::nullopt;
-    return Point{.size = size, .need = liveness.need(), .floor = liveness.floor(), .cost = *cost};
   }
 
   /// Several sizes at once, each planned by one thread.
@@ -96,7 +98,7 @@ class Search {
       for (std::size_t i = points.size(); i < sizes.size() && some.size() < at_once; ++i) {
         if (progress_) progress_(sizes[i], effort);
         some.push_back(std::async(std::launch::async, [this, size = sizes[i], &options] {  //
-          return point_at(size, options);
+          return planned_at(size, scaling_, machine_, planner_, question_.budget, options);
         }));
       }
       for (auto& one : some) points.push_back(one.get());
@@ -194,6 +196,17 @@ std::uint64_t largest_size(std::uint64_t near, std::uint64_t most,
     (allows(middle) ? yes : no) = middle;
   }
   return yes;
+}
+
+std::optional<Point> point_at(std::uint64_t size, const Scaling& scaling, const machine::Machine& machine,
+                              const planning::Planner& planner, const Question& question) {
+  return planned_at(size, scaling, machine, planner, question.budget, question.planning);
+}
+
+void Found::add_quickest(const Point& point) {
+  quickest = point;
+  const auto at = std::ranges::lower_bound(tried, point.size, {}, &Point::size);
+  if (at == tried.end() || at->size != point.size) tried.insert(at, point);
 }
 
 std::vector<Point> near_quickest(const Found& found, double within, std::size_t most) {

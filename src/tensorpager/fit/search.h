@@ -41,6 +41,9 @@ struct Found {
   std::optional<Point> largest;              // at any cost; nullopt if not even size 1 has a plan
   std::optional<Point> quickest;             // the most per second within Question::within
   std::vector<Point> tried;                  // by size
+
+  /// What is measured may be another than what is simulated.
+  void add_quickest(const Point& point);
 };
 
 /// Sizes for which overheads are asked are exact to a hundredth if plans are left for it, the others exact, as far as
@@ -49,6 +52,10 @@ struct Found {
 /// with its size.
 Found search(const Scaling& scaling, const machine::Machine& machine, const planning::Planner& planner,
              const Question& question, const Progress& progress = {});
+
+/// Planned in full; nullopt if there is no plan. `question` gives the budget and what to plan with.
+std::optional<Point> point_at(std::uint64_t size, const Scaling& scaling, const machine::Machine& machine,
+                              const planning::Planner& planner, const Question& question);
 
 /// At most so many of the sizes that were tried, at least two, whose overhead is within what is allowed and which may
 /// be the quickest, as simulated steps are up to a fifth off: evenly spread by their number, by size. `found` has a
