@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <future>
 #include <map>
 #include <memory>
 #include <optional>
@@ -149,6 +150,19 @@ class Fit {
   enum class Way : std::uint8_t { kDry, kDryAndLonger, kTimed };  // longer: with what the program does after steps
   enum class Lists : std::uint8_t { kAll, kPaged };               // storages that a trace lists, and ops on them
   trace::Trace traced(std::uint64_t size, Way way, Lists lists, base::Bytes budget = base::kUnlimited) {
+    return take(size, trace_of(size, way, lists, budget)).trace;
+  }
+
+  struct Traced {
+    trace::Trace trace;
+    std::optional<base::Bytes> reserved;  // by torch's allocator for the card
+  };
+  fit::SizedTrace take(std::uint64_t size, Traced found) {
+    if (found.reserved) reserved_[size] = *found.reserved;
+    return {size, std::move(found.trace)};
+  }
+
+  Traced trace_of(std::uint64_t size, Way way, Lists lists, base::Bytes budget) const {
     const bool is_dry = way != Way::kTimed;
     say((is_dry ? "dry run at " : "run at ") + template_.name() + " " + std::to_string(size));
     const std::string name = std::to_string(size);
@@ -161,19 +175,27 @@ class Fit {
                      .longer = way == Way::kDryAndLonger ? kLonger : std::chrono::seconds(0),
                      .all_storages = lists == Lists::kAll};
     run_dry(run, template_.at(size), "answer");
-    if (machine_.card) reserved_[size] = torch_memory_of(run).most_reserved;
-    return trace::read_trace_file(run.trace.string());
+    return {.trace = trace::read_trace_file(run.trace.string()),
+            .reserved = machine_.card ? std::optional(torch_memory_of(run).most_reserved) : std::nullopt};
+  }
+
+  /// At the size and twice that. Dry runs, which are not timed, go on at once.
+  std::pair<fit::SizedTrace, fit::SizedTrace> traced_twice(std::uint64_t size, Way way) {
+    const auto launch = way == Way::kDry ? std::launch::async : std::launch::deferred;
+    const auto start = [&](std::uint64_t of) {
+      return std::async(launch, [=, this] { return trace_of(of, way, lists_, base::kUnlimited); });
+    };
+    std::future<Traced> first = start(size), second = start(2 * size);
+    fit::SizedTrace small = take(size, first.get());
+    return {std::move(small), take(2 * size, second.get())};
   }
 
   /// At sizes whose steps do the same: torch chooses other ops for very small tensors.
   fit::Scaling trace_two() {
     constexpr int kTries = 4;
     const Way way = is_timed() ? Way::kTimed : Way::kDry;
-    std::uint64_t size = options_.from;
-    fit::SizedTrace first{size, traced(size, way, lists_)};
+    auto [first, second] = traced_twice(options_.from, way);
     for (int i = 1;; ++i) {
-      size *= 2;
-      fit::SizedTrace second{size, traced(size, way, lists_)};
       const std::string difference = fit::difference_of(first.trace, second.trace);
       if (difference.empty()) return {std::move(first), std::move(second)};
       if (!machine_.card && std::exchange(lists_, Lists::kPaged) == Lists::kAll) {
@@ -182,9 +204,9 @@ class Fit {
       }
       if (i == kTries)
         throw NotPossible("no answer: the steps of the program at " + template_.name() + " " +
-                          std::to_string(first.size) + " and " + std::to_string(size) + " differ: " + difference +
-                          "; begin with a larger one, with --from");
-      first = std::move(second);
+                          std::to_string(first.size) + " and " + std::to_string(second.size) +
+                          " differ: " + difference + "; begin with a larger one, with --from");
+      first = std::exchange(second, {2 * second.size, traced(2 * second.size, way, lists_)});
     }
   }
 
