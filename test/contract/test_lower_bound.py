@@ -9,7 +9,8 @@ from launch import run_command
 
 highspy = pytest.importorskip("highspy", reason="needs highspy: tools/requirements.txt")
 sys.path.insert(0, str(Path(__file__).parents[2] / "bench"))
-from lower_bound import Machine, lower_bound
+from bound.program import lower_bound
+from bound.rates import Machine
 
 DATA = Path(__file__).parents[1] / "data"
 MACHINE = """\
