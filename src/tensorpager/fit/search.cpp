@@ -120,7 +120,7 @@ class Search {
     plans_ += static_cast<unsigned>(sizes.size());
   }
 
-  /// Those that are paged, the one that is asked for most first.
+  /// Those that are paged.
   std::vector<std::uint64_t> answers(std::uint64_t largest) const {
     std::vector<std::uint64_t> sizes;
     const auto add = [&](const std::optional<Point>& point) {
