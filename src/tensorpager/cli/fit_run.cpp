@@ -150,7 +150,12 @@ class Fit {
   enum class Way : std::uint8_t { kDry, kDryAndLonger, kTimed };  // longer: with what the program does after steps
   enum class Lists : std::uint8_t { kAll, kPaged };               // storages that a trace lists, and ops on them
   trace::Trace traced(std::uint64_t size, Way way, Lists lists, base::Bytes budget = base::kUnlimited) {
+    say_run(size, way);
     return take(size, trace_of(size, way, lists, budget)).trace;
+  }
+
+  void say_run(std::uint64_t size, Way way) const {
+    say((way == Way::kTimed ? "run at " : "dry run at ") + template_.name() + " " + std::to_string(size));
   }
 
   struct Traced {
@@ -164,7 +169,6 @@ class Fit {
 
   Traced trace_of(std::uint64_t size, Way way, Lists lists, base::Bytes budget) const {
     const bool is_dry = way != Way::kTimed;
-    say((is_dry ? "dry run at " : "run at ") + template_.name() + " " + std::to_string(size));
     const std::string name = std::to_string(size);
     const DryRun run{.card = machine_.card ? options_.machine : std::string(),
                      .trace = scratch_ / (name + ".trace"),
@@ -183,6 +187,7 @@ class Fit {
   std::pair<fit::SizedTrace, fit::SizedTrace> traced_twice(std::uint64_t size, Way way) {
     const auto launch = way == Way::kDry ? std::launch::async : std::launch::deferred;
     const auto start = [&](std::uint64_t of) {
+      say_run(of, way);
       return std::async(launch, [=, this] { return trace_of(of, way, lists_, base::kUnlimited); });
     };
     std::future<Traced> first = start(size), second = start(2 * size);
