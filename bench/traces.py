@@ -12,6 +12,8 @@ class Op:
     temporary: int = 0
     flops: int = 0
     moved: int = 0
+    precision: str = "float32"
+    purity: str | None = None
     reads: tuple = ()
     writes: tuple = ()
     births: tuple = ()
@@ -27,8 +29,12 @@ class Trace:
 
     @staticmethod
     def read(path: pathlib.Path) -> "Trace":
+        return Trace.parse(path.read_text())
+
+    @staticmethod
+    def parse(text: str) -> "Trace":
         trace = Trace(4096, 0, [], [])
-        for line in path.read_text().splitlines():
+        for line in text.splitlines():
             kind, *words = line.split()
             fields = dict(word.split("=", 1) for word in words if "=" in word)
             if kind == "granule":
@@ -40,7 +46,9 @@ class Trace:
             elif kind == "op":
                 numbers = {name: int(fields.get(name, 0)) for name in ("temporary", "flops", "moved")}
                 lists = {name: tuple(map(int, filter(None, fields.get(name, "").split(",")))) for name in LISTS}
-                trace.ops.append(Op(words[0], **numbers, **lists))
+                purity = next((word for word in ("pure", "scratch", "fills") if word in words), None)
+                precision = fields.get("precision", "float32")
+                trace.ops.append(Op(words[0], precision=precision, purity=purity, **numbers, **lists))
         return trace
 
     def charged(self, count: int) -> int:

@@ -1,6 +1,6 @@
 # bin/tensorpager.
 set(command_sources
-  ask_python.cpp doctor_command.cpp dry_program.cpp emulate.cpp estimate_command.cpp estimate_screen.cpp fit_command.cpp fit_picture.cpp fit_run.cpp fit_screen.cpp machine_command.cpp main.cpp options_command.cpp plan_command.cpp planning.cpp program_template.cpp python_package.cpp report_command.cpp run_command.cpp simulate_command.cpp
+  ask_python.cpp doctor_command.cpp dry_program.cpp emulate.cpp estimate_command.cpp estimate_screen.cpp fit_command.cpp fit_picture.cpp fit_run.cpp fit_screen.cpp machine_command.cpp main.cpp options_command.cpp plan_command.cpp planning.cpp program_template.cpp python_package.cpp report_command.cpp run_command.cpp simulate_command.cpp sized_runs.cpp
   start_program.cpp trace_command.cpp
   validate_command.cpp verb_options.cpp)
 list(TRANSFORM command_sources PREPEND src/tensorpager/cli/)

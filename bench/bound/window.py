@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from bound.rates import Machine
+from traces import LISTS, Trace
 
 MIN_PAGED = 16 * 1024
 
@@ -27,8 +28,18 @@ class Window:
     """`live`: bytes of large storages by op. `room`: what a budget leaves for these."""
 
     def __init__(self, text: str, machine: Machine):
-        granule, self.storages, self.ops = _parse(text, machine)
-        self.sizes = [_rounded(storage["bytes"], granule) for storage in self.storages]
+        trace = Trace.parse(text)
+        self.storages = [{"bytes": size, "entry": entry} for size, entry in trace.storages]
+        self.ops = [
+            {
+                **{kind: getattr(op, kind) for kind in LISTS},
+                "purity": op.purity,
+                "temporary": op.temporary,
+                "seconds": machine.seconds(op.name, op.flops, op.moved, op.precision),
+            }
+            for op in trace.ops
+        ]
+        self.sizes = [trace.charged(storage["bytes"]) for storage in self.storages]
         self.live, self._most_small = [], 0
         now = [size for size, storage in zip(self.sizes, self.storages) if storage["entry"]]
         small, large = sum(filter(_is_small, now)), sum(size for size in now if not _is_small(size))
@@ -38,7 +49,7 @@ class Window:
             small += sum(filter(_is_small, born))
             large += sum(size for size in born if not _is_small(size))
             self._most_small = max(self._most_small, small)
-            temporary = _rounded(op["temporary"], granule)
+            temporary = trace.charged(op["temporary"])
             self.live.append(large + (0 if _is_small(temporary) else temporary))
             small -= sum(filter(_is_small, dead))
             large -= sum(size for size in dead if not _is_small(size))
@@ -60,31 +71,6 @@ class Window:
 
 def _is_small(size: int) -> bool:
     return size < MIN_PAGED
-
-
-def _rounded(size: int, granule: int) -> int:
-    return -(-size // granule) * granule
-
-
-def _parse(text: str, machine: Machine) -> tuple[int, list[dict], list[dict]]:
-    granule, storages, ops = 4096, [], []
-    for line in text.splitlines()[1:]:
-        kind, *words = line.split()
-        fields = dict(word.partition("=")[::2] for word in words)
-        ids = {
-            key: [int(i) for i in fields.get(key, "").split(",") if i]
-            for key in ("reads", "writes", "births", "deaths")
-        }
-        if kind == "granule":
-            granule = int(words[0])
-        elif kind == "storage":
-            storages.append({"bytes": int(fields["bytes"]), "entry": "entry" in words})
-        elif kind == "op":
-            flops, moved = int(fields.get("flops", 0)), int(fields.get("moved", 0))
-            seconds = machine.seconds(words[0], flops, moved, fields.get("precision", "float32"))
-            purity = next((word for word in ("pure", "scratch", "fills") if word in words), None)
-            ops.append({**ids, "purity": purity, "temporary": int(fields.get("temporary", 0)), "seconds": seconds})
-    return granule, storages, ops
 
 
 def _stretches(number: int, size: int, entry: bool, ops: list[dict]) -> list[Stretch]:

@@ -112,6 +112,7 @@ TEST(ReadConfig, DryRunRecordsAllStoragesOfATrainingStepUnlessSaidOtherwise) {
       config_of({{"TENSORPAGER_DRY", "1"}, {"TENSORPAGER_TRACE_SMALLEST", "4KiB"}, {"TENSORPAGER_TRACE_CLASS", "2"}});
   EXPECT_EQ(said.trace_smallest, 4_KiB);
   EXPECT_EQ(said.trace_class, 2u);
+  EXPECT_EQ(config_of({{"TENSORPAGER_DRY_LONGER", "5"}}).dry_longer, std::chrono::seconds(5));
   EXPECT_EQ(config_of({{"TENSORPAGER_TRACE_CLASS", "step"}}).trace_class, 0u);
   EXPECT_EQ(error_of({{"TENSORPAGER_DEVICE", "tpu"}}), "TENSORPAGER_DEVICE: 'tpu' is neither cpu nor cuda");
 }

@@ -132,7 +132,9 @@ def test_largest_batch_on_the_cpu_is_that_of_real_runs(name, budget, machine, tm
     assert found["timed"] == ("ops " not in machine) == bool(found["measured"])
     if found["timed"]:
         quickest = max(found["measured"], key=lambda one: one["per_second"])
-        assert found["quickest"]["size"] == quickest["size"] and len(found["measured"]) <= 8
+        assert found["quickest"]["size"] == quickest["size"]
+        smaller = [one for one in found["measured"] if one["size"] < found["unpaged"]["size"]]
+        assert len(found["measured"]) - len(smaller) <= 5 and len(smaller) <= 3
     assert (
         found["plain"] is None and found["plain_reserved_bytes"] is None
     )  # torch's allocator for the CPU reserves nothing

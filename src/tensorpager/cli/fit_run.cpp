@@ -2,9 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
-#include <future>
-#include <map>
 #include <memory>
 #include <optional>
 #include <thread>
@@ -12,16 +9,14 @@
 
 #include "tensorpager/base/errors.h"
 #include "tensorpager/base/link.h"
-#include "tensorpager/cli/dry_program.h"
 #include "tensorpager/cli/emulate.h"
-#include "tensorpager/cli/program_template.h"
+#include "tensorpager/cli/sized_runs.h"
 #include "tensorpager/fit/data_parallel.h"
 #include "tensorpager/fit/estimate.h"
 #include "tensorpager/fit/measuring.h"
 #include "tensorpager/fit/plain.h"
 #include "tensorpager/machine/machine_io.h"
 #include "tensorpager/plan/liveness.h"
-#include "tensorpager/trace/trace_io.h"
 
 namespace tensorpager::cli {
 namespace {
@@ -30,7 +25,7 @@ namespace {
 void limit_plans(fit::Question& question, std::size_t ops) {
   constexpr std::size_t kSeconds = 1500, kManySeconds = 5000;
   if (ops <= kSeconds) return;
-  question.most_plans = ops > kManySeconds ? 8 : 12;
+  question.most_plans = ops > kManySeconds ? 8 : 14;
   question.planning.techniques.annealing /= 4;
 }
 
@@ -45,16 +40,19 @@ class Fit {
  public:
   Fit(const FitOptions& options, const Program& program)
       : options_(options),
-        template_(program),
         machine_(machine::find_machine(machine_of_card(options.machine))),
         ranks_(parse_ranks(options, machine_)),
-        reference_(fit::parse_reference_rate(options.learning_rate)) {}
+        reference_(fit::parse_reference_rate(options.learning_rate)),
+        runs_(program, {.card = machine_.card ? options.machine : std::string(),
+                        .budget = question().budget,
+                        .verbose = options.verbose,
+                        .says_what_is_run = !options.json}) {}
 
   FitAnswer run() {
     FitAnswer answer;
     answer.machine = machine_.name;
     if (machine_.card) answer.card = machine_.card->memory;
-    answer.name = template_.name();
+    answer.name = runs_.name();
     answer.question = question();
     answer.is_timed = is_timed();
     fit::Scaling scaling = trace_two();
@@ -71,14 +69,15 @@ class Fit {
       if (!other || more == kMostMore) break;
       scaling.add(std::move(*other));
       if (!is_timed())
-        say("some amounts do not grow in proportion to " + template_.name() + ": again, with this trace, too");
+        runs_.say("some amounts do not grow in proportion to " + runs_.name() + ": again, with this trace, too");
     }
     if (is_timed() && answer.found.quickest) {
       measure(scaling, answer);
       check(scaling, answer.found.quickest->size, answer);
     }
     if (machine_.card) answer.plain = largest_plain(scaling);
-    if (options_.steps > 0) answer.noise = noise_scale();
+    if (options_.steps > 0)
+      answer.noise = fit::noise_scale(runs_.gradients(options_.steps, options_.from), options_.from);
     for (const fit::SizedTrace& traced : scaling.traces()) answer.traced.push_back(traced.size);
     if (answer.found.quickest) {
       if (options_.ranks > 1) answer.ranks = data_parallel(scaling.at(answer.found.quickest->size), answer.question);
@@ -88,19 +87,17 @@ class Fit {
   }
 
  private:
+  using Way = SizedRuns::Way;
+  using Lists = SizedRuns::Lists;
   static constexpr int kMostMore = 3;  // traces beyond the first two
 
   void answer_by(const fit::Scaling& scaling, FitAnswer& answer) const {
     const auto planner = make_planner();
     answer.found =
         fit::search(scaling, machine_, *planner, answer.question, [&](std::uint64_t size, fit::Effort effort) {
-          say("planning " + template_.name() + " " + std::to_string(size) +
-              (effort == fit::Effort::kFull ? " in full" : ""));
+          runs_.say("planning " + runs_.name() + " " + std::to_string(size) +
+                    (effort == fit::Effort::kFull ? " in full" : ""));
         });
-  }
-
-  void say(const std::string& text) const {
-    if (!options_.json) std::fprintf(stderr, "tensorpager: %s\n", text.c_str());
   }
 
   fit::Question question() const {
@@ -121,15 +118,6 @@ class Fit {
     return question;
   }
 
-  fit::NoiseScale noise_scale() const {
-    say(std::to_string(options_.steps) + " real steps at " + template_.name() + " " + std::to_string(options_.from));
-    const RealSteps run{.card = machine_.card ? options_.machine : std::string(),
-                        .steps = options_.steps,
-                        .gradients = scratch_ / "gradients.json",
-                        .log = options_.verbose ? std::filesystem::path() : scratch_ / "gradients.log"};
-    return fit::noise_scale(gradients_of(run, template_.at(options_.from)), options_.from);
-  }
-
   std::unique_ptr<planning::Planner> make_planner() const {
     return planning::make_planner(!options_.planner.empty() ? options_.planner : machine_.card ? "hybrid" : "pages");
   }
@@ -147,71 +135,24 @@ class Fit {
   /// A machine without rates takes the times of real steps, of sizes that are small enough to be run.
   bool is_timed() const { return machine_.byte_rate == 0; }
 
-  enum class Way : std::uint8_t { kDry, kDryAndLonger, kTimed };  // longer: with what the program does after steps
-  enum class Lists : std::uint8_t { kAll, kPaged };               // storages that a trace lists, and ops on them
-  trace::Trace traced(std::uint64_t size, Way way, Lists lists, base::Bytes budget = base::kUnlimited) {
-    say_run(size, way);
-    return take(size, trace_of(size, way, lists, budget)).trace;
-  }
-
-  void say_run(std::uint64_t size, Way way) const {
-    say((way == Way::kTimed ? "run at " : "dry run at ") + template_.name() + " " + std::to_string(size));
-  }
-
-  struct Traced {
-    trace::Trace trace;
-    std::optional<base::Bytes> reserved;  // by torch's allocator for the card
-  };
-  fit::SizedTrace take(std::uint64_t size, Traced found) {
-    if (found.reserved) reserved_[size] = *found.reserved;
-    return {size, std::move(found.trace)};
-  }
-
-  Traced trace_of(std::uint64_t size, Way way, Lists lists, base::Bytes budget) const {
-    const bool is_dry = way != Way::kTimed;
-    const std::string name = std::to_string(size);
-    const DryRun run{.card = machine_.card ? options_.machine : std::string(),
-                     .trace = scratch_ / (name + ".trace"),
-                     .stats = scratch_ / (name + ".json"),
-                     .log = options_.verbose ? std::filesystem::path() : scratch_ / (name + ".log"),
-                     .budget = is_dry ? question().budget : budget,
-                     .dry = is_dry,
-                     .longer = way == Way::kDryAndLonger ? kLonger : std::chrono::seconds(0),
-                     .all_storages = lists == Lists::kAll};
-    run_dry(run, template_.at(size), "answer");
-    return {.trace = trace::read_trace_file(run.trace.string()),
-            .reserved = machine_.card ? std::optional(torch_memory_of(run).most_reserved) : std::nullopt};
-  }
-
-  /// At the size and twice that. Dry runs, which are not timed, go on at once.
-  std::pair<fit::SizedTrace, fit::SizedTrace> traced_twice(std::uint64_t size, Way way) {
-    const auto launch = way == Way::kDry ? std::launch::async : std::launch::deferred;
-    const auto start = [&](std::uint64_t of) {
-      say_run(of, way);
-      return std::async(launch, [=, this] { return trace_of(of, way, lists_, base::kUnlimited); });
-    };
-    std::future<Traced> first = start(size), second = start(2 * size);
-    fit::SizedTrace small = take(size, first.get());
-    return {std::move(small), take(2 * size, second.get())};
-  }
-
   /// At sizes whose steps do the same: torch chooses other ops for very small tensors.
   fit::Scaling trace_two() {
     constexpr int kTries = 4;
     const Way way = is_timed() ? Way::kTimed : Way::kDry;
-    auto [first, second] = traced_twice(options_.from, way);
+    auto [first, second] = runs_.traced_twice(options_.from, way, lists_);
     for (int i = 1;; ++i) {
       const std::string difference = fit::difference_of(first.trace, second.trace);
       if (difference.empty()) return {std::move(first), std::move(second)};
       if (!machine_.card && std::exchange(lists_, Lists::kPaged) == Lists::kAll) {
-        say("steps differ (" + difference + "): again without ops on small storages only, as batches are made of");
+        runs_.say("steps differ (" + difference +
+                  "): again without ops on small storages only, as batches are made of");
         return trace_two();
       }
       if (i == kTries)
-        throw NotPossible("no answer: the steps of the program at " + template_.name() + " " +
-                          std::to_string(first.size) + " and " + std::to_string(second.size) +
-                          " differ: " + difference + "; begin with a larger one, with --from");
-      first = std::exchange(second, {2 * second.size, traced(2 * second.size, way, lists_)});
+        throw NotPossible("no answer: the steps of the program at " + runs_.name() + " " + std::to_string(first.size) +
+                          " and " + std::to_string(second.size) + " differ: " + difference +
+                          "; begin with a larger one, with --from");
+      first = std::exchange(second, runs_.traced(2 * second.size, way, lists_));
     }
   }
 
@@ -220,13 +161,13 @@ class Fit {
     const base::Bytes card = machine_.card->memory;
     const auto ask = [this](std::uint64_t size) -> std::optional<base::Bytes> {
       try {
-        (void)traced(size, Way::kDryAndLonger, lists_);
-        return reserved_.at(size);
+        (void)runs_.traced(size, Way::kDryAndLonger, lists_);
+        return runs_.reserved().at(size);
       } catch (const NotPossible&) {
         return std::nullopt;
       }
     };
-    return fit::largest_plain(scaling, card - std::min(card, fit::kContext), options_.to, reserved_, ask);
+    return fit::largest_plain(scaling, card - std::min(card, fit::kContext), options_.to, runs_.reserved(), ask);
   }
 
   void measure(const fit::Scaling& scaling, FitAnswer& answer) const {
@@ -236,20 +177,12 @@ class Fit {
     for (const fit::Point& point : fit::near_quickest(answer.found, answer.question.within, kMost))
       sizes.push_back(point.size);
     const fit::PerSecond measured = fit::measure_sizes(
-        sizes, [&](std::uint64_t size) { return per_second_under_plans(answer.question.budget, size); });
+        sizes, [&](std::uint64_t size) { return runs_.per_second_under_plans(answer.question.budget, size); });
     if (measured.empty()) return;
     for (const auto& [size, per_second] : measured) answer.measured.push_back({.size = size, .per_second = per_second});
     if (const auto point =
             fit::point_at(fit::quickest_of(measured), scaling, machine_, *make_planner(), answer.question))
       answer.found.add_quickest(*point);
-  }
-
-  /// Of the argument's size a second; 0 if the program failed.
-  double per_second_under_plans(base::Bytes budget, std::uint64_t size) const {
-    say("run under the budget at " + template_.name() + " " + std::to_string(size));
-    const auto log = options_.verbose ? std::filesystem::path() : scratch_ / "measured.log";
-    const auto step = step_under_plans(budget, scratch_ / "measured.json", log, template_.at(size));
-    return step ? static_cast<double>(size) / step->count() : 0;
   }
 
   /// The times of real steps at a size, unless such steps of nearly that size are known: what is scaled from far is
@@ -262,21 +195,21 @@ class Fit {
     if (std::ranges::any_of(scaling.traces(), is_near, &fit::SizedTrace::size)) return std::nullopt;
     // What this machine cannot hold is paged, which costs the ops nothing that counts as their time.
     const bool is_held = plan::Liveness(scaling.at(size)).need().count() <= machine_.memory.count() / 2;
-    fit::SizedTrace real{size, traced(size, Way::kTimed, lists_, is_held ? base::kUnlimited : question().budget)};
+    fit::SizedTrace real = runs_.traced(size, Way::kTimed, lists_, is_held ? base::kUnlimited : question().budget);
     if (!fit::difference_of(scaling.traces().front().trace, real.trace).empty()) return std::nullopt;
     return real;
   }
 
   /// Runs dry at the size. Returns a trace whose amounts are not as scaled, if one was found.
   std::optional<fit::SizedTrace> check(const fit::Scaling& scaling, std::uint64_t size, FitAnswer& answer) {
-    const std::string at = template_.name() + " " + std::to_string(size);
+    const std::string at = runs_.name() + " " + std::to_string(size);
     const bool is_traced =
         !is_timed() && std::ranges::find(scaling.traces(), size, &fit::SizedTrace::size) != scaling.traces().end();
     answer.is_as_scaled = is_traced;
     answer.checked = "checked: a dry run at " + at + " does what the scaled trace says";
     if (is_traced) return std::nullopt;
     try {
-      fit::SizedTrace real{size, traced(size, Way::kDry, Lists::kAll)};
+      fit::SizedTrace real = runs_.traced(size, Way::kDry, Lists::kAll);
       const trace::Trace scaled = scaling.at(size);
       const std::string difference = fit::difference_of(scaled, real.trace);
       const auto amounts = difference.empty() ? fit::other_amounts(scaled, real.trace) : fit::OtherAmounts();
@@ -313,7 +246,7 @@ class Fit {
   std::optional<fit::SizedTrace> larger_than_traced(const fit::Scaling& scaling) {
     const std::uint64_t size = 2 * scaling.traces().back().size;
     if (size > options_.to || is_timed()) return std::nullopt;
-    fit::SizedTrace real{size, traced(size, Way::kDry, lists_)};
+    fit::SizedTrace real = runs_.traced(size, Way::kDry, lists_);
     const trace::Trace scaled = scaling.at(size);
     if (!fit::difference_of(scaled, real.trace).empty() || fit::other_amounts(scaled, real.trace).count == 0)
       return std::nullopt;
@@ -321,13 +254,11 @@ class Fit {
   }
 
   const FitOptions& options_;
-  const ProgramTemplate template_;
   const machine::Machine machine_;
   const fit::Ranks ranks_;
   const std::optional<fit::ReferenceRate> reference_;
-  const Scratch scratch_;
-  Lists lists_ = Lists::kAll;                      // of the traces that are scaled
-  std::map<std::uint64_t, base::Bytes> reserved_;  // by torch's allocator in dry runs, by size
+  SizedRuns runs_;
+  Lists lists_ = Lists::kAll;  // of the traces that are scaled
 };
 
 }  // namespace
