@@ -44,6 +44,7 @@ def check_paged(stats, budget):
     assert (emulation["races"], emulation["first_race"]) == (0, "")
     assert stats["budget_bytes"] == budget
     assert emulation["max_allocated_bytes"] <= stats["peak_bytes"] <= budget
+    assert stats["floor_bytes"] <= stats["peak_bytes"]
     assert stats["over_budget_bytes"] == 0 and stats["failed_actions"] == 0
     assert stats["page_ins"] > 0 and stats["page_outs"] > 0
 
@@ -140,8 +141,9 @@ def test_random_evictions_change_nothing(program, seed, tmp_path):
 
 
 @pytest.mark.slow
-# What a sharded step needs depends on how far a rank is ahead of the other.
-@pytest.mark.parametrize("way, need, budget", [("data_parallel", r"15\.9", 9), ("fully_sharded", r"7\.\d\d", 5)])
+# Two threads of a rank have a workspace of 128 KiB for cuBLAS and one for cuBLASLt. What a sharded step needs depends on
+# how far a rank is ahead of the other.
+@pytest.mark.parametrize("way, need, budget", [("data_parallel", r"16\.2", 9), ("fully_sharded", r"7\.\d\d", 5)])
 def test_ranks_have_a_budget_each(way, need, budget, tmp_path):
     torchrun = Path(sys.executable).with_name("torchrun")
     command = ["--", torchrun, "--nproc-per-node", 2, HERE / "cuda_paging_ranks.py", way]

@@ -62,6 +62,23 @@ TEST_F(FigureTest, FloorHoldsWhatCannotBeEvicted) {
   pager_.unpin_export(exported);
 }
 
+TEST_F(FigureTest, FloorCountsAnExportedBlockOnceThoughAnOpTouchesIt) {
+  start(1_MiB);
+  Block& exported = make(kBlock, 1);
+  pager_.pin_export(exported.data);
+  EXPECT_TRUE(holds(exported, 1));
+  EXPECT_EQ(counts().floor_bytes, kBlock.count());
+  Block& other = make(kBlock, 2);
+  {
+    PinSet op(pager_, Temporaries::kKeep);
+    op.see(exported, Access::kRead);
+    op.admit();
+    pager_.unpin_export(exported);
+  }
+  EXPECT_TRUE(holds(exported, 1) && holds(other, 2));
+  EXPECT_EQ(counts().floor_bytes, kBlock.count());
+}
+
 void run_empty_op(Pager& pager) {
   PinSet op(pager, Temporaries::kKeep);
   op.admit();

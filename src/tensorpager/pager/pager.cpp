@@ -133,7 +133,7 @@ Block& Pager::create_once(Bytes size) {
   records_.fetch_add(1, std::memory_order_relaxed);
   t_state.created += block->charged.count();
   if (held) {
-    t_state.pinned += block->charged.count();
+    if (!block->kept) t_state.pinned += block->charged.count();
     holder->own(*block);
     note_working_set();
   }

@@ -130,7 +130,7 @@ class Pager {
     do {
       if ((word & blocked) != 0) return false;
     } while (!block.word.compare_exchange_weak(word, word + kPin, std::memory_order_acquire));
-    if ((word & kPinMask) == 0) t_state.pinned += block.charged.count();
+    if ((word & (kPinMask | kExportMask)) == 0) t_state.pinned += block.charged.count();  // exports count apart
     block.last_use.store(clock_.load(std::memory_order_relaxed), std::memory_order_relaxed);
     return true;
   }
@@ -140,7 +140,7 @@ class Pager {
     if ((word & kPinMask) != kPin) return;
     if ((word & kDead) != 0) [[unlikely]] {
       if ((word & kExportMask) == 0) forget(block);
-    } else {
+    } else if ((word & kExportMask) == 0) {
       t_state.pinned -= bytes;
     }
   }
