@@ -65,6 +65,8 @@ def test_a_recomputing_plan_keeps_the_bits_in_every_order_of_kernels(schedule, t
     assert json.loads(paged)["loss"] == json.loads(plain)["loss"]
     check_paged(stats, budget)
     assert stats["drops"] == stats["rebuilds"] > 0
+    # However far the card is behind, plans are made after the same steps.
+    assert stats["windows_as_planned"] >= stats["followed_windows"] - stats["plans"] > 20
 
 
 # The steps of seq2seq vary. In dropout an op frees 80 KiB when it runs, which its trace says are free when the op before it

@@ -64,6 +64,13 @@ TEST_F(OpClockTest, CountsNoWaitsWithinAnOp) {
   EXPECT_LT(sink_.times[1], std::chrono::milliseconds(50));
 }
 
+TEST_F(OpClockTest, WaitsForAllOpsIfItIsAsked) {
+  for (base::EventSink::Ticket op = 1; op <= 20; ++op) run(op, std::chrono::milliseconds(1));
+  EXPECT_LT(sink_.times.size(), 20u) << "the device is behind";
+  clock_.tell_of_all();
+  EXPECT_EQ(sink_.times.size(), 20u);
+}
+
 TEST_F(OpClockTest, IsBehindByNoMoreThanTheDeviceIs) {
   for (base::EventSink::Ticket op = 1; op <= 100; ++op) {
     run(op, {});

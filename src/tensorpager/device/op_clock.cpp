@@ -38,22 +38,28 @@ void OpClock::end(const Begun& begun, base::EventSink& sink, base::EventSink::Ti
     const Event end = take_event();
     streams_.record(end, begun.queue);
     pairs_.push_back({*begun.event, end, std::move(t_running.waits), &sink, op});
-    tell_of_passed();
+    for (int i = 0; i < kAtOnce && !pairs_.empty() && streams_.is_done(pairs_.front().end); ++i) tell_of_oldest();
   } catch (const base::IoError&) {
     return;  // as in `begin`
   }
 }
 
-void OpClock::tell_of_passed() {
-  for (int i = 0; i < kAtOnce && !pairs_.empty() && streams_.is_done(pairs_.front().end); ++i) {
-    const Pair pair = std::move(pairs_.front());
-    pairs_.pop_front();
-    pair.sink->op_timed(pair.op, std::chrono::duration_cast<std::chrono::nanoseconds>(time_of(pair)));
-    free_events_.insert(free_events_.end(), {pair.begin, pair.end});
-    for (const Wait& wait : pair.waits)
-      for (const std::optional<Event>& event : {wait.begin, wait.end})
-        if (event) free_events_.push_back(*event);
+void OpClock::tell_of_all() {
+  const std::lock_guard lock(mutex_);
+  while (!pairs_.empty()) {
+    streams_.block_host(pairs_.front().end);
+    tell_of_oldest();
   }
+}
+
+void OpClock::tell_of_oldest() {
+  const Pair pair = std::move(pairs_.front());
+  pairs_.pop_front();
+  pair.sink->op_timed(pair.op, std::chrono::duration_cast<std::chrono::nanoseconds>(time_of(pair)));
+  free_events_.insert(free_events_.end(), {pair.begin, pair.end});
+  for (const Wait& wait : pair.waits)
+    for (const std::optional<Event>& event : {wait.begin, wait.end})
+      if (event) free_events_.push_back(*event);
 }
 
 std::chrono::duration<double> OpClock::time_of(const Pair& pair) {

@@ -30,6 +30,8 @@ class OpClock {
   Begun begin() noexcept;
   /// `sink`, which lives for ever, is told of the op's time by `op_timed`, from a later call of this.
   void end(const Begun& begun, base::EventSink& sink, base::EventSink::Ticket op) noexcept;
+  /// Blocks until the device has passed all ops that ended, of which the sinks are told. Throws IoError.
+  void tell_of_all();
   /// Around waits that are submitted to a queue by the calling thread. They count for the op that it runs there.
   void begin_wait(Queue queue) noexcept { note_wait(queue, &Wait::begin); }
   void end_wait(Queue queue) noexcept { note_wait(queue, &Wait::end); }
@@ -57,7 +59,7 @@ class OpClock {
   Event take_event();
   void note_wait(Queue queue, std::optional<Event> Wait::*side) noexcept;
   std::chrono::duration<double> time_of(const Pair& pair);
-  void tell_of_passed();
+  void tell_of_oldest();
 
   static thread_local Running t_running;
 

@@ -141,6 +141,8 @@ void Guide::request_analysis() {
 /// If it fails the program continues on demand.
 void Guide::run_analysis() {
   try {
+    // Ops of which the times are not known yet are not in the stream. How many these are differs from run to run.
+    if (device::OpClock* const clock = pager_.op_clock(); clock != nullptr && options_.waits) clock->tell_of_all();
     const trace::Stream stream = recorder_.stream();
     const pager::TransferCosts costs = pager_.transfer_costs();
     std::shared_ptr<const Profile> known;
