@@ -67,6 +67,16 @@ TEST(Search, SizesGrowWithTheOverheadThatIsAllowed) {
   EXPECT_GT(all.largest->cost.on_host, 0_B);
 }
 
+TEST(Search, SizesForOverheadsAreExactToAHundredthIfPlansAreLeft) {
+  const Found all = found({.budget = Bytes(std::uint64_t{100} << 20), .most_plans = 60});
+  for (const auto& within : all.within) {
+    ASSERT_TRUE(within);
+    const auto above = std::ranges::upper_bound(all.tried, within->size, {}, &Point::size);
+    ASSERT_NE(above, all.tried.end());
+    EXPECT_LE(above->size - within->size, std::max<std::uint64_t>(1, above->size / 100));
+  }
+}
+
 TEST(Search, QuickestHasTheMostPerSecondOfAllWithinItsOverhead) {
   const Found all = found({.budget = Bytes(std::uint64_t{100} << 20), .within = 0.25});
   ASSERT_TRUE(all.quickest);

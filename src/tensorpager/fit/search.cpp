@@ -50,7 +50,7 @@ class Search {
     while (largest > unpaged && !at(largest)) largest = unpaged + (largest - unpaged) * 15 / 16;
     if (largest > 0) at(largest);
     try_between(std::max<std::uint64_t>(unpaged, 1), largest);
-    for (const double overhead : question_.overheads) largest_within(overhead);
+    narrow_overheads();
     plan_in_full(answers(largest));
     if (largest > 0) found.largest = points_.at(largest);
     for (const double overhead : question_.overheads) found.within.push_back(largest_known_within(overhead));
@@ -63,7 +63,6 @@ class Search {
  private:
   plan::Liveness liveness_at(std::uint64_t size) const { return plan::Liveness(scaling_.at(size)); }
   Bytes needs(std::uint64_t size) const { return liveness_at(size).need(); }
-  bool may_plan() const { return plans_ < question_.most_plans; }
   bool is_paged(std::uint64_t size) const {
     const plan::Liveness liveness = liveness_at(size);
     return liveness.need() > question_.budget && liveness.floor() <= question_.budget;
@@ -115,6 +114,11 @@ class Search {
           std::round(static_cast<double>(from) * std::pow(static_cast<double>(to) / static_cast<double>(from), share)));
       if (!points_.contains(size) && std::ranges::find(sizes, size) == sizes.end()) sizes.push_back(size);
     }
+    plan(sizes);
+  }
+
+  /// Sizes that are paged, quickly.
+  void plan(const std::vector<std::uint64_t>& sizes) {
     const auto points = points_at(sizes, Effort::kQuick);
     for (std::size_t i = 0; i < sizes.size(); ++i) points_[sizes[i]] = points[i];
     plans_ += static_cast<unsigned>(sizes.size());
@@ -148,21 +152,30 @@ class Search {
     return best;
   }
 
-  std::optional<Point> largest_within(double overhead) {
-    std::optional<Point> best = largest_known_within(overhead);
-    if (!best) return best;
-    const auto above = points_.upper_bound(best->size);
-    if (above == points_.end()) return best;
-    std::uint64_t beyond = above->first;
-    while (may_plan() &&
-           static_cast<double>(beyond - best->size) > std::max(1.0, kResolution * static_cast<double>(beyond))) {
-      const std::uint64_t middle = best->size + (beyond - best->size) / 2;
-      if (const auto& point = at(middle); point && point->cost.overhead <= overhead)
-        best = point;
-      else
-        beyond = middle;
+  /// Halves the ranges in which the answers for the overheads are, all of them in turn, while plans are left for it.
+  void narrow_overheads() {
+    for (;;) {
+      std::vector<std::uint64_t> sizes;
+      for (const double overhead : question_.overheads) {
+        const std::optional<std::uint64_t> size = next_for(overhead);
+        const bool is_new = size && std::ranges::find(sizes, *size) == sizes.end();
+        if (is_new && plans_ + sizes.size() < question_.most_plans) sizes.push_back(*size);
+      }
+      if (sizes.empty()) return;
+      plan(sizes);
     }
-    return best;
+  }
+
+  /// Halfway from the largest known size within the overhead to the next one; nullopt if that is near enough.
+  std::optional<std::uint64_t> next_for(double overhead) const {
+    const std::optional<Point> best = largest_known_within(overhead);
+    if (!best) return std::nullopt;
+    const auto above = points_.upper_bound(best->size);
+    if (above == points_.end()) return std::nullopt;
+    const auto beyond = static_cast<double>(above->first);
+    const std::uint64_t range = above->first - best->size;
+    if (static_cast<double>(range) <= std::max(1.0, kResolution * beyond)) return std::nullopt;
+    return best->size + range / 2;
   }
 
   std::optional<Point> quickest() const {
