@@ -42,6 +42,7 @@ class Executor {
   /// The same for an allocation outside of ops, which is an op of the trace by itself.
   bool begin_outside();
   void end_op() noexcept;
+  void note_comparison() { as_planned_.note_comparison(); }
 
   /// Submits queued page-ins in order, as far as the page-outs that they wait for are done or pass their pages on, and
   /// there is room; the rest at the next op. Compute waits for the first `must`: if blocks have places, a block that

@@ -51,6 +51,11 @@ OpEnd Pager::begin_replay(const DueReplay& replay, std::span<Block* const> touch
   return OpEnd::kAtOnce;
 }
 
+void Pager::note_comparison() {
+  const Lock lock(*this);
+  executor_.note_comparison();
+}
+
 /// Without a rebuilder nothing is dropped, and replays are passed over.
 std::optional<DueReplay> Pager::due_replay() {
   std::optional<DueReplay> due = executor_.source()->due_replay();

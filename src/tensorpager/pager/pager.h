@@ -181,6 +181,8 @@ class Pager {
   OpEnd begin_op(const base::OpSignature& op, std::span<Block* const> touched);
   /// A replay begins that the plan has here.
   OpEnd begin_replay(const DueReplay& replay, std::span<Block* const> touched);
+  /// What it makes is compared with what the program's op had made, for the statistics.
+  void note_comparison();
   /// Takes the lock only if something moves at the op's end. Else the next thread that takes it notifies the source
   /// first.
   void end_op(OpEnd end) noexcept;

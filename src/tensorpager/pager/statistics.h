@@ -38,6 +38,7 @@ struct Statistics {
   std::uint64_t most_ops_as_planned_in_a_row = 0;
   std::uint64_t followed_windows = 0;          // each op of which a plan expected
   std::uint64_t windows_as_planned = 0;        // of followed_windows, each op of which was as planned
+  std::uint64_t windows_of_comparisons = 0;    // of the others, in which a replay was compared with what it replaces
   std::uint64_t planned_difference_bytes = 0;  // the most by which charged bytes differed from the plan
   std::uint64_t failed_actions = 0;            // of a plan, that failed; what they were for is done on demand
   std::uint64_t fuzz_page_outs = 0;            // of page_outs and clean_drops, those the fuzzer made
@@ -100,6 +101,7 @@ struct Statistics {
     visit("most_ops_as_planned_in_a_row", most_ops_as_planned_in_a_row);
     visit("followed_windows", followed_windows);
     visit("windows_as_planned", windows_as_planned);
+    visit("windows_of_comparisons", windows_of_comparisons);
     visit("planned_difference_bytes", planned_difference_bytes);
     visit("failed_actions", failed_actions);
     visit("fuzz_page_outs", fuzz_page_outs);
