@@ -75,7 +75,6 @@ MAY_USE = {
 # Folder and library -> the files, header and source, that may include it. The rest of memory is built without torch too.
 ONLY_IN = {
     ("memory", "torch"): ("host_memory", "torch_allocator", "torch_storages", "storage_access"),
-    ("transfer", "CUDA"): ("cuda_queues",),
 }
 
 SOURCES = {".h", ".cpp", ".cu", ".cuh", ".inc"}

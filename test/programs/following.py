@@ -1,5 +1,5 @@
-"""How each program follows the plans that a session makes of it at half of its need: a table. `followed` and `as planned` are shares of all ops since a plan came
-in force. `windows`: those of which each op was the expected one, and used and held just the blocks that the plan knows; `whole`: of those, how many had at every op
+"""How each program follows the plans that a session makes of it at half of its need: a table. `followed` and `as planned` are shares of all ops since a plan became
+active. `windows`: those of which each op was the expected one, and used and held just the blocks that the plan knows; `whole`: of those, how many had at every op
 just the bytes resident that were planned.
 
 .venv/bin/python test/programs/following.py [--binding rebinding] [--only gpt unet] [--json out/following_programs.json]
@@ -16,7 +16,7 @@ from cases import MIB, PROGRAMS, SHARES, budget_for
 
 FOLDER = pathlib.Path(__file__).parent
 COMMAND = pathlib.Path(sys.executable).parent / "tensorpager"
-STEPS = 24  # plans are in force after three or four
+STEPS = 24  # plans are active after three or four
 
 
 def run(program: str, steps: int, binding: str, budget: int | str) -> tuple[dict, str]:
