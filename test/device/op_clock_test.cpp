@@ -2,9 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <cerrno>
 #include <map>
 #include <thread>
 
+#include "tensorpager/base/errors.h"
 #include "world_streams.h"
 
 namespace tensorpager::device {
@@ -69,6 +71,33 @@ TEST_F(OpClockTest, WaitsForAllOpsIfItIsAsked) {
   EXPECT_LT(sink_.times.size(), 20u) << "the device is behind";
   clock_.tell_of_all();
   EXPECT_EQ(sink_.times.size(), 20u);
+}
+
+class RefusingStreams final : public WorldStreams {
+ public:
+  using WorldStreams::WorldStreams;
+  void record(Event event, Queue queue) override {
+    if (--until_refusal == 0) throw base::IoError("cudaEventRecord", "an event", base::Bytes(0), EIO);
+    WorldStreams::record(event, queue);
+  }
+  int until_refusal = 0;  // calls; 0 or less: none is refused
+};
+
+TEST(RefusedEvents, LeaveNoOpUntimed) {
+  for (int refused = 1; refused <= 5; ++refused) {  // the fifth is of the next op
+    RefusingStreams streams("1");
+    OpClock clock(streams);
+    Sink sink;
+    streams.until_refusal = refused;
+    for (base::EventSink::Ticket op = 1; op <= 2; ++op) {
+      const OpClock::Begun begun = clock.begin();
+      clock.begin_wait(Queue::kCompute);
+      clock.end_wait(Queue::kCompute);
+      clock.end(begun, sink, op);
+    }
+    clock.tell_of_all();
+    EXPECT_EQ(sink.times.size(), 2u) << refused;
+  }
 }
 
 TEST_F(OpClockTest, IsBehindByNoMoreThanTheDeviceIs) {

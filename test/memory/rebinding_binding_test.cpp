@@ -86,6 +86,18 @@ TEST_F(RebindingTest, GivesAnEvictedStorageANullPointerAndANewAddressLater) {
   for (Storage* one : {&a, &b, &c}) destroy(*one);
 }
 
+TEST_F(RebindingTest, LeavesAllWritableAfterASessionWithTheFuzzer) {
+  start(blocks(2), 1);
+  Storage a;
+  make(a, kBlock, 1);
+  pager_.page_out_all();
+  EXPECT_TRUE(holds(a, 1));  // it is clean now, and protected
+  pager_.stop();
+  std::memset(a.data, 2, kBlock.count());
+  EXPECT_EQ(a.data[0], std::byte{2});
+  destroy(a);
+}
+
 TEST_F(RebindingTest, KeepsTheArenaWithinExactlyTheBudget) {
   start(blocks(3));
   Storage all[6];

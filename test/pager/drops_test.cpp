@@ -23,7 +23,10 @@ class Seeds final : public Rebuilder {
   int settled_elsewhere = 0;
   std::chrono::milliseconds takes{0};
 
-  bool hold(Block& block) override { return seeds.contains(block.number) && held.insert(block.number).second; }
+  bool hold(Block& block) override {
+    if (seeds.contains(block.number)) held.insert(block.number);
+    return seeds.contains(block.number);
+  }
   void release(const Block& block) noexcept override { held.erase(block.number); }
   bool expose(Block& block) noexcept override {
     exposed.insert(block.number);
@@ -98,6 +101,15 @@ TEST_F(DropsTest, HaveTheirBytesForTheOpThatNeedsThem) {
   EXPECT_EQ(counts().page_ins, 0U);
   EXPECT_EQ(counts().live_blocks, 1U) << "what the replay made is the block's now";
   EXPECT_TRUE(seeds_.held.empty());
+}
+
+TEST_F(DropsTest, OfWhatIsDroppedAlreadyAreRefusedAndLoseNothing) {
+  start(1_MiB);
+  Block& block = make_replayable(kBlock, 1);
+  ASSERT_TRUE(pager_.drop(block));
+  EXPECT_FALSE(pager_.drop(block));
+  EXPECT_TRUE(holds(block, 1));
+  EXPECT_EQ(counts().drops, 1U);
 }
 
 TEST_F(DropsTest, CanBePagedAndDroppedAgainOnceTheyAreRebuilt) {

@@ -31,13 +31,18 @@ OpClock::Begun OpClock::begin() noexcept {
 }
 
 void OpClock::end(const Begun& begun, base::EventSink& sink, base::EventSink::Ticket op) noexcept {
-  if (!begun.event) return;
+  if (!begun.event) return sink.op_timed(op, {});  // it is known that nothing more will be
   t_running.clock = nullptr;
   try {
     const std::lock_guard lock(mutex_);
     const Event end = take_event();
     streams_.record(end, begun.queue);
     pairs_.push_back({*begun.event, end, std::move(t_running.waits), &sink, op});
+  } catch (const base::IoError&) {
+    return sink.op_timed(op, {});  // as in `begin`
+  }
+  try {
+    const std::lock_guard lock(mutex_);
     for (int i = 0; i < kAtOnce && !pairs_.empty() && streams_.is_done(pairs_.front().end); ++i) tell_of_oldest();
   } catch (const base::IoError&) {
     return;  // as in `begin`
@@ -55,7 +60,13 @@ void OpClock::tell_of_all() {
 void OpClock::tell_of_oldest() {
   const Pair pair = std::move(pairs_.front());
   pairs_.pop_front();
-  pair.sink->op_timed(pair.op, std::chrono::duration_cast<std::chrono::nanoseconds>(time_of(pair)));
+  std::chrono::nanoseconds took{0};
+  try {
+    took = std::chrono::duration_cast<std::chrono::nanoseconds>(time_of(pair));
+  } catch (const base::IoError&) {
+    took = {};  // as in `begin`
+  }
+  pair.sink->op_timed(pair.op, took);
   free_events_.insert(free_events_.end(), {pair.begin, pair.end});
   for (const Wait& wait : pair.waits)
     for (const std::optional<Event>& event : {wait.begin, wait.end})
@@ -72,10 +83,10 @@ std::chrono::duration<double> OpClock::time_of(const Pair& pair) {
 void OpClock::note_wait(Queue queue, std::optional<Event> Wait::*side) noexcept {
   if (t_running.clock != this || t_running.queue != queue) return;
   try {
+    if (side == &Wait::begin) t_running.waits.emplace_back();  // a wait of which an event is refused is not taken off
     const std::lock_guard lock(mutex_);
     const Event event = take_event();
     streams_.record(event, queue);
-    if (side == &Wait::begin) t_running.waits.emplace_back();
     t_running.waits.back().*side = event;
   } catch (const base::IoError&) {
     return;  // as in `begin`

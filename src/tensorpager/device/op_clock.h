@@ -19,7 +19,8 @@ class OpClock {
  public:
   /// An op that began. One that never ends loses an event.
   struct Begun {
-    std::optional<Event> event;  // nullopt if the runtime refused, of which the program hears by its own calls
+    std::optional<Event> event;  // nullopt if the runtime refused, of which the program hears by its own calls; the
+                                 // op is told to have taken no time then
     Queue queue = Queue::kCompute;
   };
 

@@ -5,7 +5,8 @@
 namespace tensorpager::pager {
 
 bool Transfers::drop(Block& block, Rebuilder& rebuilder) {
-  if (!rebuilder.hold(block)) return false;
+  // What is dropped already is held for that.
+  if (block.residence != Residence::kResident || !rebuilder.hold(block)) return false;
   try {
     if (take_away(block)) return true;
   } catch (...) {

@@ -26,6 +26,8 @@ void Transfers::begin_page_in(Block& block, const Place& place, Access access, P
   try {
     arrival.ticket = queues_->submit(std::move(in));
   } catch (...) {
+    // Who takes the place next comes behind all that used it, and behind a part of the copy that was submitted.
+    if (order_.is_on_device()) block.use().come_behind(arrival.after | queues_->submitted());
     release_staging(arrival);
     throw;
   }
@@ -48,7 +50,10 @@ Arrival Transfers::stage(Block& block, const Place& place, PagesFrom pages) {
     std::ranges::copy(binding_.stage(block, rest, table_.ledger().pool_allowance(block.charged)),
                       std::back_inserter(arrival.pieces));
   } catch (...) {
-    release_staging(arrival);
+    // The block has no place and no pages but those that were passed on.
+    for (const arena::Piece& piece : arrival.pieces) passed_on_pages_.give_back(piece);
+    settle_passed_on();
+    settle_pool();
     throw;
   }
   return arrival;

@@ -57,8 +57,8 @@ void Pager::stop() {
   witness_ops_ = 0;
   boundary_work_.set_work_at_each_op(false);
   boundary_work_.set_task(nullptr, 0);
-  binding_.poison(false);
   page_all_in();
+  binding_.poison(false);  // after that: what is clean is made writable as under the fuzzer
   transfers_.order().finish();
 }
 

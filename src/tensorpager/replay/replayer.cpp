@@ -215,9 +215,16 @@ void Replayer::replay(const Calls& calls, const pager::DueReplay& due) noexcept 
       }
     }
     if (are_equal && !calls.empty()) recipes_.note_compared(calls.front()->row);
-    for (Twice& one : twice)
-      if (pager::Block* const block = are_equal ? block_of(one.programs) : nullptr; block && pager_.drop(*block))
-        take_over(pager_, recipes_, *block, std::move(one.replays));
+    for (Twice& one : twice) {
+      pager::Block* const block = are_equal ? block_of(one.programs) : nullptr;
+      pager::Block* const fresh = block_of(one.replays);
+      if (block == nullptr || fresh == nullptr) continue;
+      // It may have been paged out since, for what was compared.
+      pager::PinSet pins(pager_, pager::Temporaries::kKeep);
+      pins.see(*fresh, pager::Access::kWrite);
+      pins.admit();
+      if (pager_.drop(*block)) take_over(pager_, recipes_, *block, std::move(one.replays));
+    }
   } catch (const std::exception&) {
   }
   made_.remove([&](const Made::One& one) { return std::ranges::find(temporary, one.contents) != temporary.end(); });
@@ -244,7 +251,6 @@ void Replayer::before_fork() noexcept {
     // The child rebuilds what it needs.
   }
   running_.lock();
-  recipes_.lock().lock();
   starting_.lock();
   captured_lock_.lock();
 }
@@ -252,7 +258,6 @@ void Replayer::before_fork() noexcept {
 void Replayer::after_fork(bool in_child) {
   captured_lock_.unlock();
   starting_.unlock();
-  recipes_.lock().unlock();
   if (in_child) {
     thread_ = nullptr;
     ::new (&running_) std::recursive_mutex;  // the child's thread has another number than its owner

@@ -37,6 +37,9 @@ class Replayer final : public pager::Rebuilder {
   /// Around a fork. Rebuilds all first, as far as it can: the child may not have the threads of kernels.
   void before_fork() noexcept;
   void after_fork(bool in_child);
+  /// Within these and with the pager's lock held, which is taken before the recipes' everywhere.
+  void lock_recipes() { recipes_.lock().lock(); }
+  void unlock_recipes() { recipes_.lock().unlock(); }
 
  private:
   class Thread;

@@ -91,22 +91,26 @@ memory::PagedMemory* g_forked = nullptr;
 replay::Replayer* g_replayer = nullptr;  // null before the first session that drops
 std::atomic<Session*> g_session{nullptr};
 
-// The order of locks is pager, then slabs: a slab takes the pager's lock only while it holds none of its own.
+// The order of locks is the replayer's, the pager's, then the recipes' and the slabs': a slab takes the pager's lock
+// only while it holds none of its own.
 void before_fork() {
   if (g_replayer != nullptr) g_replayer->before_fork();
   g_forked->pager().before_fork();
+  if (g_replayer != nullptr) g_replayer->lock_recipes();
   g_forked->lock_all();
   for (std::mutex* const lock : intercept::locks_over_forks()) lock->lock();
 }
 void after_fork_in_parent() {
   for (std::mutex* const lock : intercept::locks_over_forks()) lock->unlock();
   g_forked->unlock_all();
+  if (g_replayer != nullptr) g_replayer->unlock_recipes();
   g_forked->pager().after_fork(false);
   if (g_replayer != nullptr) g_replayer->after_fork(false);
 }
 void after_fork_in_child() {
   for (std::mutex* const lock : intercept::locks_over_forks()) lock->unlock();
   g_forked->reset_locks_in_child();
+  if (g_replayer != nullptr) g_replayer->unlock_recipes();
   g_forked->pager().after_fork(true);
   if (g_replayer != nullptr) g_replayer->after_fork(true);
   Session::get().leave_guide();
