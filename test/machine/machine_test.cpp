@@ -18,7 +18,7 @@ name tiny
 memory 1000000
 measured scale=0.5
 ops bytes_per_second=1e9 launch_ns=100 float32=2e9
-card compute=8.6 multiprocessors=84 memory=999424
+card compute=8.6 multiprocessors=84 memory=1048576
 link out bytes_per_second=1e9 latency_ns=10
 link out from=1000 bytes_per_second=2e9
 link in handling_ns=7 bytes_per_second=4e9
@@ -123,7 +123,7 @@ TEST(MachineIo, ReadsWhatAProgramSeesOfACard) {
   EXPECT_EQ(machine.card->major, 8u);
   EXPECT_EQ(machine.card->minor, 6u);
   EXPECT_EQ(machine.card->multiprocessors, 84u);
-  EXPECT_EQ(machine.card->memory, 999424_B);
+  EXPECT_EQ(machine.card->memory, 1048576_B);
   EXPECT_EQ(error_of(kByHand, "compute=8.6", "compute=eight"),
             "a.machine:6: compute: 'eight' is no compute capability; write one such as 9.0");
   for (const std::string& name : machine_names()) {
@@ -137,8 +137,14 @@ TEST(MachineIo, NamesFileLineAndField) {
   EXPECT_EQ(error_of(kByHand, "link in", "link up"), "a.machine:9: direction: is none of out, in");
   EXPECT_EQ(error_of(kByHand, "2e9\nlink in", "0\nlink in"),
             "a.machine:8: bytes_per_second: '0' is not a number above 0");
-  EXPECT_EQ(error_of(kByHand, "card compute=8.6 multiprocessors=84 memory=999424", "rates pooling float32=1"),
+  EXPECT_EQ(error_of(kByHand, "card compute=8.6 multiprocessors=84 memory=1048576", "rates pooling float32=1"),
             "a.machine:6: class: is none of product, convolution, attention, recurrent");
+  EXPECT_EQ(error_of(kByHand, "compute=8.6", "compute=0.6"),
+            "a.machine:6: compute: '0.6': there is no such card; write one such as 9.0");
+  EXPECT_EQ(error_of(kByHand, "multiprocessors=84", "multiprocessors=0"),
+            "a.machine:6: multiprocessors: 0: a card has one or more");
+  EXPECT_EQ(error_of(kByHand, "memory=1048576", "memory=1048575"),
+            "a.machine:6: memory: 1048575: a card has 1 MiB or more");
   EXPECT_EQ(error_of(kByHand, "from=1000", "from=0"), "a.machine:8: from: is not above that of the step before");
   EXPECT_EQ(error_of(kByHand, "link in handling_ns=7 bytes_per_second=4e9\n", ""), "a.machine:9: link in: is missing");
   EXPECT_EQ(error_of(kByHand, "memory", "mammoth"),

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <charconv>
 #include <cstdio>
 #include <fstream>
@@ -15,6 +16,7 @@ constexpr std::string_view kKind = "tensorpager-machine";
 constexpr std::uint64_t kVersion = 1;
 constexpr std::uint64_t kMaxLatency = 1'000'000'000'000;  // nanoseconds
 constexpr std::uint64_t kMostMultiprocessors = 10'000;
+constexpr base::Bytes kLeastCardMemory{std::uint64_t{1} << 20}, kMostCardMemory{std::uint64_t{1} << 40};
 
 /// Steps are records of their own: `link out from=0 bytes_per_second=12e9 latency_ns=10000`.
 void read_link(base::RecordReader& records, Machine& machine) {
@@ -56,8 +58,12 @@ void read_card(base::RecordReader& records, Machine& machine) {
   char rest = 0;
   if (std::sscanf(compute.c_str(), "%2u.%1u%c", &card.major, &card.minor, &rest) != 2)
     records.fail("compute", "'" + compute.substr(0, 40) + "' is no compute capability; write one such as 9.0");
+  if (card.major == 0) records.fail("compute", "'" + compute + "': there is no such card; write one such as 9.0");
   card.multiprocessors = static_cast<std::uint32_t>(records.number("multiprocessors", kMostMultiprocessors));
-  card.memory = base::Bytes(records.number("memory", base::kUnlimited.count()));
+  if (card.multiprocessors == 0) records.fail("multiprocessors", "0: a card has one or more");
+  card.memory = base::Bytes(records.number("memory", kMostCardMemory.count()));
+  if (card.memory < kLeastCardMemory)
+    records.fail("memory", std::to_string(card.memory.count()) + ": a card has 1 MiB or more");
   machine.card = card;
 }
 
@@ -72,12 +78,20 @@ void append_rates(std::string& text, const base::FlopRates& rates, base::OpClass
     if (of.first == op_class) text.append(" ").append(base::precision_name(of.second)).append("=").append(real(rate));
 }
 
+/// Names are words of the format, and of `TENSORPAGER_CARD`.
+std::string name_of_file(const std::string& path) {
+  std::string name = path;
+  std::ranges::replace_if(
+      name, [](unsigned char letter) { return std::isspace(letter) || letter == '='; }, '-');
+  return name;
+}
+
 }  // namespace
 
 Machine read_machine(std::istream& in, const std::string& path) {
   base::RecordReader records(in, path, kKind, kVersion);
   Machine machine;
-  machine.name = path;
+  machine.name = name_of_file(path);
   while (records.next()) {
     if (records.type() == "name")
       machine.name = records.word("name");
