@@ -41,7 +41,7 @@ TEST(Budgets, BelowTheFloorHasNoCost) {
 
 TEST(Budgets, NeedItselfCostsNothing) {
   const trace::Trace trace = deep_net(16);
-  const auto cost = cost_of(trace, machine(1e10), plan::Liveness(trace).need() + 1_MiB);
+  const auto cost = cost_of(trace, machine(1e10), plan::Liveness(trace).need());
   ASSERT_TRUE(cost);
   EXPECT_DOUBLE_EQ(cost->overhead, 0);
   EXPECT_EQ(cost->page_out, 0_B);
@@ -65,7 +65,9 @@ TEST(Estimate, SaysThatAProgramDoesNotFitAndWhatTheWholeCardWouldCost) {
   EXPECT_EQ(fits.asked->budget, 20_MiB);
   const Estimate large = estimate(trace, machine(1e10), 8_GiB, 8_GiB, std::nullopt);
   EXPECT_FALSE(large.fits());
-  EXPECT_TRUE(large.whole_card);
+  ASSERT_TRUE(large.whole_card);
+  EXPECT_EQ(large.whole_card->budget, large.need) << "no more than it needs";
+  EXPECT_EQ(large.whole_card->overhead, 0);
 }
 
 }  // namespace

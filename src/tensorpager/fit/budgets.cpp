@@ -14,11 +14,14 @@ constexpr std::uint64_t kSteps = 32;
 
 std::optional<Cost> cost_of(const trace::Trace& trace, const machine::Machine& machine, base::Bytes budget,
                             const planning::Planner& planner, const planning::Options& options) {
+  const machine::Nanoseconds resident = machine.time_of_ops(trace);
+  if (plan::Liveness(trace).need() <= budget)
+    return Cost{.budget = budget, .step = resident, .overhead = 0, .page_out = {}, .page_in = {}};
   const auto plan = planner.plan({.trace = trace, .machine = machine, .budget = budget, .options = options});
   if (!plan) return std::nullopt;
   const sim::Outcome outcome = sim::simulate(trace, plan.value(), machine);
   const auto& measured = outcome.measured;
-  const double compute = static_cast<double>(machine.time_of_ops(trace).count());
+  const double compute = static_cast<double>(resident.count());
   return Cost{.budget = budget,
               .step = measured.step,
               .overhead = compute > 0 ? static_cast<double>(measured.step.count()) / compute - 1 : 0,

@@ -29,7 +29,7 @@ struct Estimate {
   bool fits() const { return reserved + kContext <= card; }
 };
 
-/// `machine` must have a card. Plans up to seven times: seconds for a large trace.
+/// `machine` must have a card. Plans up to eight times: seconds for a large trace.
 Estimate estimate(const trace::Trace& trace, const machine::Machine& machine, base::Bytes allocated,
                   base::Bytes reserved, std::optional<base::Bytes> asked);
 

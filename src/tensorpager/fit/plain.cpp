@@ -72,6 +72,8 @@ base::Bytes reserved_by_torch(const trace::Trace& trace) {
 Plain largest_plain(const Scaling& scaling, base::Bytes room, std::uint64_t most, Reserved known,
                     const std::function<std::optional<base::Bytes>(std::uint64_t size)>& ask) {
   constexpr int kMostAsked = 4;
+  std::erase_if(known, [most](const auto& one) { return one.first > most; });
+  if (known.empty()) return {};
   for (int asked = 0;; ++asked) {
     const auto has_room = [room](const auto& one) { return one.second <= room; };
     const auto last = std::find_if(known.rbegin(), known.rend(), has_room);

@@ -125,7 +125,8 @@ Trace Scaling::at(std::uint64_t size) const {
     long double sum = 0;
     for (std::size_t i = 0; i < from.size(); ++i)
       sum += weights[i] * static_cast<long double>(amount_of(from[i]->trace));
-    return sum <= 0 ? 0 : static_cast<std::uint64_t>(std::round(sum));
+    constexpr long double kMost = 0x1p62L;  // so that sums of two do not wrap
+    return sum <= 0 ? 0 : static_cast<std::uint64_t>(std::round(std::min(sum, kMost)));
   };
   scaled.slab = Bytes(between([](const Trace& trace) { return trace.slab.count(); }));
   for (std::size_t i = 0; i < scaled.storages.size(); ++i)

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <future>
 #include <map>
-#include <set>
 #include <utility>
 
 #include "tensorpager/plan/liveness.h"
@@ -24,10 +23,7 @@ std::optional<Point> planned_at(std::uint64_t size, const Scaling& scaling, cons
   const trace::Trace trace = scaling.at(size);
   const plan::Liveness liveness(trace);
   std::optional<Cost> cost;
-  if (liveness.need() <= budget)
-    cost = Cost{.budget = budget, .step = machine.time_of_ops(trace), .page_out = {}, .page_in = {}};
-  else if (liveness.floor() <= budget)
-    cost = cost_of(trace, machine, budget, planner, options);
+  if (liveness.floor() <= budget) cost = cost_of(trace, machine, budget, planner, options);
   if (!cost) return std::nullopt;
   return Point{.size = size, .need = liveness.need(), .floor = liveness.floor(), .cost = *cost};
 }
@@ -47,8 +43,9 @@ class Search {
     std::uint64_t largest = largest_size(
         near, question_.most_size, [&](std::uint64_t size) { return liveness_at(size).floor() <= question_.budget; });
     // What is above the floor has a plan, as a rule.
-    while (largest > unpaged && !at(largest)) largest = unpaged + (largest - unpaged) * 15 / 16;
-    if (largest > 0) at(largest);
+    while (largest > unpaged && plans_ < question_.most_plans / 2 && !at(largest))
+      largest = unpaged + (largest - unpaged) * 15 / 16;
+    if (largest > 0 && !at(largest)) largest = unpaged;
     try_between(std::max<std::uint64_t>(unpaged, 1), largest);
     narrow_overheads();
     plan_in_full(answers(largest));

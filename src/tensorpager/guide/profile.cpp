@@ -51,8 +51,8 @@ double gain_over(const Profile& profile, const std::vector<plan::Prediction>& ot
   double now = 0, before = 0;
   for (std::size_t i = 0; i < others.size(); ++i) {
     const ClassProfile& one = profile.classes[i];
-    // The share is of ops, so a class takes that times its mean op time.
-    const double weight = one.share / one.agenda->ops();
+    // The share is of the program's ops, so a class takes that times their mean time, that of its replays included.
+    const double weight = one.share / static_cast<double>(one.agenda->program_ops().size());
     now += weight * std::chrono::duration<double>(one.predicted().step).count();
     before += weight * std::chrono::duration<double>(others[i].step).count();
   }
