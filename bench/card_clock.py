@@ -36,7 +36,7 @@ ENVIRONMENT = os.environ | {"CUBLAS_WORKSPACE_CONFIG": ":16:8", "OMP_NUM_THREADS
 def slower(card: str, factor: float, folder: Path) -> Path:
     """A machine file with all rates divided."""
     text = subprocess.run([TENSORPAGER, "machine", card], capture_output=True, text=True, check=True).stdout
-    rates = r"(bytes_per_second|float32|bfloat16|float16|float64)=(\S+)"
+    rates = r"(bytes_per_second|float32|tf32|bfloat16|float16|float64)=(\S+)"
     divided = re.sub(rates, lambda rate: f"{rate[1]}={float(rate[2]) / factor:.6g}", text)
     file = folder / f"{card}-slower.machine"
     file.write_text(divided)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import atexit
 import json
+import math
 import os
 
 from tensorpager import _dry
 
 
 def install(path: str, steps: int) -> None:
-    """Writes `path` after so many steps of each optimizer, and ends the program; or when it ends by itself."""
+    """Writes `path` when an optimizer begins one step more than so many, and ends the program; or when it ends by itself."""
     from torch.optim.optimizer import register_optimizer_step_pre_hook
 
     watched = _Watched(path, steps)
@@ -51,5 +52,9 @@ class _Watched:
         if os.getpid() != process:
             return  # a fork of the program
         done = max(self._taken.values(), default=0)
+        squares, products = self._squares[:done], self._products[1:done]
+        are_finite = all(map(math.isfinite, squares + products))
+        if not are_finite:  # JSON has no word for what is not
+            squares, products = [], []
         with open(self._path, "w") as file:
-            json.dump({"squares": self._squares[:done], "products": self._products[1:done]}, file)
+            json.dump({"squares": squares, "products": products, "are_finite": are_finite}, file)

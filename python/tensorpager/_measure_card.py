@@ -32,6 +32,11 @@ def milliseconds(torch, work, repeats=1, runs=_RUNS):
     return shortest
 
 
+def without(took, fixed):
+    """What moving or computing took; at least a tenth, as it may take less than the measure's resolution."""
+    return max(took - fixed, took / 10)
+
+
 def link(torch, name, source_of, target_of):
     """Records of a direction: latency by a transfer of a page, and the rates of larger ones without it."""
 
@@ -40,7 +45,7 @@ def link(torch, name, source_of, target_of):
         return milliseconds(torch, lambda: target.copy_(source, non_blocking=True))
 
     latency = took(4096)
-    rates = [count / (took(count) - latency) * 1e3 for count in _COPIES]
+    rates = [count / without(took(count), latency) * 1e3 for count in _COPIES]
     yield f"link {name} from=0 latency_ns={latency * 1e6:.0f} bytes_per_second={rates[0]:.6g}"
     for count, rate in zip(_COPIES[1:], rates[1:]):
         yield f"link {name} from={count} bytes_per_second={rate:.6g}"
@@ -53,7 +58,7 @@ def flops_per_second(torch, dtype, launch):
         side *= 2
         a = torch.ones(side, side, dtype=dtype, device="cuda")
         took = milliseconds(torch, lambda a=a: torch.mm(a, a), runs=1)
-    return 2 * side**3 / (milliseconds(torch, lambda: torch.mm(a, a)) - launch) * 1e3
+    return 2 * side**3 / without(milliseconds(torch, lambda: torch.mm(a, a)), launch) * 1e3
 
 
 def tf32_flops_per_second(torch, launch):
@@ -116,7 +121,7 @@ def passes_flops_per_second(torch, dtype, launch, make, backward):
             return torch.autograd.grad(run(*inputs), wanted, gradient)
 
         took = milliseconds(torch, both, runs=1)
-    return (1 + backward) * flops / (milliseconds(torch, both) - 2 * launch) * 1e3
+    return (1 + backward) * flops / without(milliseconds(torch, both), 2 * launch) * 1e3
 
 
 def rates_of_classes(torch, launch, capability):
@@ -140,7 +145,7 @@ def measure(torch):
     launch = milliseconds(torch, lambda: small.add_(1), repeats=200)
     a = torch.ones(_STREAMED, device="cuda")
     b, c = a.clone(), a.clone()
-    streamed = milliseconds(torch, lambda: torch.add(a, b, out=c)) - launch
+    streamed = without(milliseconds(torch, lambda: torch.add(a, b, out=c)), launch)
 
     def device(count):
         return torch.empty(count, dtype=torch.uint8, device="cuda")

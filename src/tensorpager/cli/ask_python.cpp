@@ -6,9 +6,11 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <string_view>
 #include <tuple>
 
 #include "tensorpager/base/errors.h"
+#include "tensorpager/base/options.h"
 
 namespace tensorpager::cli {
 namespace {
@@ -19,7 +21,11 @@ constexpr int kCommandNotFound = 127;  // exit code, as shells have it
 void run_with_output_to(int file, const std::vector<std::string>& command) {
   dup2(file, STDOUT_FILENO);
   std::ignore = std::freopen("/dev/null", "w", stderr);
-  unsetenv("TENSORPAGER_BUDGET"), unsetenv("TENSORPAGER_FUZZ");
+  // A card that is emulated around this is asked about, too.
+  for (const base::Option& option : base::options()) {
+    const std::string_view variable = option.variable;
+    if (variable.starts_with("TENSORPAGER_") && !variable.starts_with("TENSORPAGER_EMULATE")) unsetenv(option.variable);
+  }
   alarm(kPatience);
   std::vector<char*> arguments;
   for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
@@ -42,6 +48,11 @@ Answer ask_python(const std::vector<std::string>& command) {
   int ends[2];
   if (pipe(ends) != 0) throw base::IoError("pipe", "a pipe", base::Bytes(0), errno);
   const pid_t child = fork();
+  if (child < 0) {
+    const int error = errno;
+    close(ends[0]), close(ends[1]);
+    throw base::IoError("fork", command.front(), base::Bytes(0), error);
+  }
   if (child == 0) {
     close(ends[0]);
     run_with_output_to(ends[1], command);
@@ -52,7 +63,7 @@ Answer ask_python(const std::vector<std::string>& command) {
   for (ssize_t n; (n = read(ends[0], buffer, sizeof buffer)) > 0;) output.append(buffer, static_cast<std::size_t>(n));
   close(ends[0]);
   Answer answer;
-  waitpid(child, &answer.status, 0);
+  while (waitpid(child, &answer.status, 0) < 0 && errno == EINTR) continue;
   for (std::size_t begin = 0, end; (end = output.find('\n', begin)) != std::string::npos; begin = end + 1) {
     const auto line = nlohmann::ordered_json::parse(output.begin() + static_cast<std::ptrdiff_t>(begin),
                                                     output.begin() + static_cast<std::ptrdiff_t>(end), nullptr, false);

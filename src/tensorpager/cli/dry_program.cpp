@@ -1,10 +1,12 @@
 #include "tensorpager/cli/dry_program.h"
 
 #include <fcntl.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -20,13 +22,15 @@ namespace {
 
 namespace files = std::filesystem;
 
+/// Nobody would see what the program asks for, so it gets no input either.
 void send_output_to(const files::path& log) {
   const int file = open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
-  if (file < 0 || dup2(file, STDOUT_FILENO) < 0 || dup2(file, STDERR_FILENO) < 0)
+  const int nothing = open("/dev/null", O_RDONLY);
+  if (file < 0 || dup2(file, STDOUT_FILENO) < 0 || dup2(file, STDERR_FILENO) < 0 || dup2(nothing, STDIN_FILENO) < 0)
     throw base::IoError("open", log.string(), base::Bytes(0), errno);
 }
 
-constexpr std::chrono::seconds kWholeProgram{300};  // as DryRun::Options::longest
+constexpr std::chrono::seconds kWholeProgram{300};  // as session::DryRun::Options::longest
 
 /// The last lines of a program's output.
 std::string tail_of(const files::path& log) {
@@ -40,13 +44,16 @@ std::string tail_of(const files::path& log) {
   return text;
 }
 
-/// Runs it to its end in a child process, whose output goes to the log; shown, if that is empty. Returns what it was
-/// ended by, as text.
-std::string run_child(const Settings& settings, const Program& program, const files::path& log) {
+/// Runs it to its end in a child process, whose output goes to the log; shown, if that is empty. Returns its status
+/// from waitpid. The program does not outlive this thread.
+int run_child(const Settings& settings, const Program& program, const files::path& log) {
+  const pid_t parent = getpid();
   const pid_t child = fork();
   if (child < 0) throw base::IoError("fork", "the program", base::Bytes(0), errno);
   if (child == 0) {
     try {
+      prctl(PR_SET_PDEATHSIG, SIGKILL);
+      if (getppid() != parent) _exit(2);  // it ended before that
       if (!log.empty()) send_output_to(log);
       start_program(settings, program);
     } catch (const std::exception& error) {
@@ -56,6 +63,12 @@ std::string run_child(const Settings& settings, const Program& program, const fi
   }
   int status = 0;
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
+  return status;
+}
+
+bool has_succeeded(int status) { return WIFEXITED(status) && WEXITSTATUS(status) == 0; }
+
+std::string how_it_ended(int status) {
   return WIFSIGNALED(status) ? "was ended by signal " + std::to_string(WTERMSIG(status))
                              : "ended with exit code " + std::to_string(WEXITSTATUS(status));
 }
@@ -99,10 +112,11 @@ void run_dry(const DryRun& run, const Program& program, const char* what) {
   if (!run.card.empty()) settings["TENSORPAGER_EMULATE"] = run.card;
   std::error_code ignored;
   files::remove(run.trace, ignored);  // of an earlier run
-  const std::string how = run_child(settings, program, run.log);
+  const int status = run_child(settings, program, run.log);
   if (files::exists(run.trace) && files::file_size(run.trace) > 0) return;
-  throw NotPossible("no " + std::string(what) + ": the program " + how + " before a step of it on the " +
-                    (run.card.empty() ? "CPU" : "CUDA device") + " had repeated" + last_lines(run.log));
+  throw NotPossible("no " + std::string(what) + ": the program " + how_it_ended(status) +
+                    " before a step of it on the " + (run.card.empty() ? "CPU" : "CUDA device") + " had repeated" +
+                    last_lines(run.log));
 }
 
 TorchMemory torch_memory_of(const DryRun& run) {
@@ -119,7 +133,9 @@ std::optional<std::chrono::duration<double>> step_under_plans(base::Bytes budget
                           {"TENSORPAGER_PLAN_SYNC", "1"},
                           {"TENSORPAGER_STATS", stats.string()},
                           {"TENSORPAGER_QUIET", "1"}};
-  run_child(settings, program, log);
+  std::error_code ignored;
+  files::remove(stats, ignored);  // of an earlier run
+  if (!has_succeeded(run_child(settings, program, log))) return std::nullopt;
   std::ifstream in(stats);
   if (!in) return std::nullopt;
   const double seconds = nlohmann::json::parse(in).value("step_seconds", 0.0);
@@ -133,15 +149,16 @@ fit::Gradients gradients_of(const RealSteps& run, const Program& program) {
     settings["TENSORPAGER_BUDGET"] = "unlimited";
   else
     settings["TENSORPAGER_EMULATE"] = run.card;
-  const std::string how = run_child(settings, program, run.log);
+  const int status = run_child(settings, program, run.log);
   constexpr std::size_t kFewest = 3;
   fit::Gradients gradients;
   if (std::ifstream in(run.gradients); in) {
     const auto json = nlohmann::json::parse(in);
     gradients = {.squares = json.at("squares"), .products = json.at("products")};
+    if (!json.at("are_finite")) throw NotPossible("no gradient noise scale: some gradients are not finite");
   }
   if (gradients.squares.size() < kFewest)
-    throw NotPossible("no gradient noise scale: the program " + how + " after " +
+    throw NotPossible("no gradient noise scale: the program " + how_it_ended(status) + " after " +
                       std::to_string(gradients.squares.size()) + " steps of torch's optimizers in Python, and " +
                       std::to_string(kFewest) + " are needed" + last_lines(run.log));
   return gradients;

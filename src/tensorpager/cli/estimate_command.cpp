@@ -24,11 +24,8 @@ struct EstimateOptions {
   bool json = false, verbose = false;
 };
 
-fit::Estimate look_at(const EstimateOptions& options, const DryRun& run) {
-  const machine::Machine machine = machine::find_machine(machine_of_card(options.card));
+fit::Estimate look_at(const machine::Machine& machine, std::optional<base::Bytes> asked, const DryRun& run) {
   const TorchMemory torch = torch_memory_of(run);
-  std::optional<base::Bytes> asked;
-  if (!options.budget.empty()) asked = base::parse_size(options.budget, machine.card->memory);
   return fit::estimate(trace::read_trace_file(run.trace.string()), machine, torch.most_allocated, torch.most_reserved,
                        asked);
 }
@@ -37,8 +34,10 @@ void estimate(const EstimateOptions& options, const Program& program) {
   if (program.empty())
     throw base::InvalidArgument(
         "no program: write it after --, as in `tensorpager estimate --machine h100-80g -- python train.py`");
-  const auto card = machine::find_machine(machine_of_card(options.card)).card;
-  if (!card) throw base::InvalidArgument(options.card + ": has no record `card`, so it cannot be emulated");
+  const machine::Machine machine = machine::find_machine(machine_of_card(options.card));
+  if (!machine.card) throw base::InvalidArgument(options.card + ": has no record `card`, so it cannot be emulated");
+  std::optional<base::Bytes> asked;
+  if (!options.budget.empty()) asked = base::parse_size(options.budget, machine.card->memory);
   const Scratch scratch;
   const files::path trace = options.trace.empty() ? scratch / "step.trace" : files::absolute(options.trace);
   if (!options.trace.empty()) base::write_whole_file(trace.string(), "");
@@ -46,10 +45,10 @@ void estimate(const EstimateOptions& options, const Program& program) {
                    .trace = trace,
                    .stats = scratch / "stats.json",
                    .log = options.verbose ? files::path() : scratch / "log",
-                   .budget = card->memory,
+                   .budget = machine.card->memory,
                    .longer = kLonger};
   run_dry(run, program, "estimate");
-  const fit::Estimate found = look_at(options, run);
+  const fit::Estimate found = look_at(machine, asked, run);
   if (options.json)
     print_estimate_json(options.card, found);
   else

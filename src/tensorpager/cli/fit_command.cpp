@@ -24,11 +24,11 @@ void fit_program(const FitOptions& options, const Program& program) {
     throw base::InvalidArgument("--to " + std::to_string(options.to) + " is less than twice --from " +
                                 std::to_string(options.from) + ", and both sizes are traced; give a smaller --from");
   const FitAnswer answer = run_fit(options, program);
-  if (!options.output.empty()) write_fit_picture(answer, options.output);
   if (options.json)
     print_fit_json(answer);
   else
     print_fit(answer);
+  if (!options.output.empty()) write_fit_picture(answer, options.output);
 }
 
 }  // namespace
@@ -51,7 +51,7 @@ void add_fit_command(CLI::App& app, const Program& program) {
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   verb->add_option("--to", options->to, "The largest size that makes sense, as a length that the model is made for")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(std::uint64_t{2}, fit::Question().most_size));
   verb->add_option("--planner", options->planner,
                    "Makes the plans. Default: hybrid, which recomputes, too, for a card, and pages for the CPU");
   verb->add_option("--link-share", options->link_share, "Percent of the machine's links to plan with")

@@ -33,8 +33,25 @@ std::string number(double value) {
   return text;
 }
 
+/// As text of HTML and SVG.
+std::string escaped(const std::string& text) {
+  std::string made;
+  for (const char letter : text) {
+    if (letter == '&')
+      made += "&amp;";
+    else if (letter == '<')
+      made += "&lt;";
+    else if (letter == '>')
+      made += "&gt;";
+    else
+      made += letter;
+  }
+  return made;
+}
+
 std::string text(double x, double y, const char* anchor, const std::string& what) {
-  return "<text x=\"" + number(x) + "\" y=\"" + number(y) + "\" text-anchor=\"" + anchor + "\">" + what + "</text>\n";
+  return "<text x=\"" + number(x) + "\" y=\"" + number(y) + "\" text-anchor=\"" + anchor + "\">" + escaped(what) +
+         "</text>\n";
 }
 
 class Graph {
@@ -82,9 +99,9 @@ class Graph {
 
   std::string dot(const Point& point) const {
     return "<circle cx=\"" + number(x_of(static_cast<double>(point.size))) + "\" cy=\"" +
-           number(y_of(point.per_second())) + "\" r=\"4\" fill=\"" + colour_of(point) + "\"><title>" + answer_.name +
-           " " + std::to_string(point.size) + ": " + number(point.per_second()) + " a second, overhead " +
-           number(100 * point.cost.overhead) + " %</title></circle>\n";
+           number(y_of(point.per_second())) + "\" r=\"4\" fill=\"" + colour_of(point) + "\"><title>" +
+           escaped(answer_.name) + " " + std::to_string(point.size) + ": " + number(point.per_second()) +
+           " a second, overhead " + number(100 * point.cost.overhead) + " %</title></circle>\n";
   }
 
   /// One label, if both answers are the same size.
@@ -110,7 +127,7 @@ class Graph {
 };
 
 std::string table(const FitAnswer& answer) {
-  std::string rows = "<tr><th>" + answer.name +
+  std::string rows = "<tr><th>" + escaped(answer.name) +
                      "</th><th>a second</th><th>overhead</th><th>need</th>"
                      "<th>on the host</th></tr>\n";
   for (const Point& point : answer.found.tried)
@@ -121,11 +138,11 @@ std::string table(const FitAnswer& answer) {
 }
 
 std::string page(const FitAnswer& answer) {
-  return "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>" + answer.name + " on " +
-         answer.machine +
+  return "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>" +
+         escaped(answer.name + " on " + answer.machine) +
          "</title>\n<style>body { font-family: sans-serif; max-width: 60em; margin: 2em auto } td, th "
          "{ text-align: right; padding: 0 1em }</style></head>\n<body>\n" +
-         Graph(answer).svg() + table(answer) + "<p>" + answer.checked + "</p>\n</body></html>\n";
+         Graph(answer).svg() + table(answer) + "<p>" + escaped(answer.checked) + "</p>\n</body></html>\n";
 }
 
 }  // namespace

@@ -41,6 +41,9 @@ class Fit {
   Fit(const FitOptions& options, const Program& program)
       : options_(options),
         machine_(machine::find_machine(machine_of_card(options.machine))),
+        planner_(planning::make_planner(!options.planner.empty() ? options.planner
+                                        : machine_.card          ? "hybrid"
+                                                                 : "pages")),
         ranks_(parse_ranks(options, machine_)),
         reference_(fit::parse_reference_rate(options.learning_rate)),
         runs_(program, {.card = machine_.card ? options.machine : std::string(),
@@ -92,9 +95,8 @@ class Fit {
   static constexpr int kMostMore = 3;  // traces beyond the first two
 
   void answer_by(const fit::Scaling& scaling, FitAnswer& answer) const {
-    const auto planner = make_planner();
     answer.found =
-        fit::search(scaling, machine_, *planner, answer.question, [&](std::uint64_t size, fit::Effort effort) {
+        fit::search(scaling, machine_, *planner_, answer.question, [&](std::uint64_t size, fit::Effort effort) {
           runs_.say("planning " + runs_.name() + " " + std::to_string(size) +
                     (effort == fit::Effort::kFull ? " in full" : ""));
         });
@@ -118,15 +120,14 @@ class Fit {
     return question;
   }
 
-  std::unique_ptr<planning::Planner> make_planner() const {
-    return planning::make_planner(!options_.planner.empty() ? options_.planner : machine_.card ? "hybrid" : "pages");
-  }
-
   RanksAnswer data_parallel(const trace::Trace& trace, const fit::Question& question) const {
-    const auto plan = make_planner()->plan(
-        {.trace = trace, .machine = machine_, .budget = question.budget, .options = question.planning});
     const fit::Clock resident = fit::clock_of(trace, machine_);
-    const fit::Clock clock = plan ? fit::clock_of(trace, machine_, plan.value()) : resident;
+    fit::Clock clock = resident;
+    if (plan::Liveness(trace).need() > question.budget) {
+      const auto plan = planner_->plan(
+          {.trace = trace, .machine = machine_, .budget = question.budget, .options = question.planning});
+      if (plan) clock = fit::clock_of(trace, machine_, plan.value());
+    }
     return {.ranks = ranks_,
             .reduction = fit::reduce_gradients(trace, clock, ranks_),
             .resident = fit::reduce_gradients(trace, resident, ranks_)};
@@ -148,7 +149,7 @@ class Fit {
                   "): again without ops on small storages only, as batches are made of");
         return trace_two();
       }
-      if (i == kTries)
+      if (i == kTries || second.size > options_.to / 2)
         throw NotPossible("no answer: the steps of the program at " + runs_.name() + " " + std::to_string(first.size) +
                           " and " + std::to_string(second.size) + " differ: " + difference +
                           "; begin with a larger one, with --from");
@@ -156,16 +157,21 @@ class Fit {
     }
   }
 
+  /// nullopt if the program wrote no trace.
+  std::optional<fit::SizedTrace> try_traced(std::uint64_t size, Way way, base::Bytes budget = base::kUnlimited) {
+    try {
+      return runs_.traced(size, way, lists_, budget);
+    } catch (const NotPossible&) {
+      return std::nullopt;
+    }
+  }
+
   /// Asks torch's allocator in dry runs.
   fit::Plain largest_plain(const fit::Scaling& scaling) {
     const base::Bytes card = machine_.card->memory;
     const auto ask = [this](std::uint64_t size) -> std::optional<base::Bytes> {
-      try {
-        (void)runs_.traced(size, Way::kDryAndLonger, lists_);
-        return runs_.reserved().at(size);
-      } catch (const NotPossible&) {
-        return std::nullopt;
-      }
+      if (!try_traced(size, Way::kDryAndLonger)) return std::nullopt;
+      return runs_.reserved().at(size);
     };
     return fit::largest_plain(scaling, card - std::min(card, fit::kContext), options_.to, runs_.reserved(), ask);
   }
@@ -180,8 +186,7 @@ class Fit {
         sizes, [&](std::uint64_t size) { return runs_.per_second_under_plans(answer.question.budget, size); });
     if (measured.empty()) return;
     for (const auto& [size, per_second] : measured) answer.measured.push_back({.size = size, .per_second = per_second});
-    if (const auto point =
-            fit::point_at(fit::quickest_of(measured), scaling, machine_, *make_planner(), answer.question))
+    if (const auto point = fit::point_at(fit::quickest_of(measured), scaling, machine_, *planner_, answer.question))
       answer.found.add_quickest(*point);
   }
 
@@ -195,8 +200,8 @@ class Fit {
     if (std::ranges::any_of(scaling.traces(), is_near, &fit::SizedTrace::size)) return std::nullopt;
     // What this machine cannot hold is paged, which costs the ops nothing that counts as their time.
     const bool is_held = plan::Liveness(scaling.at(size)).need().count() <= machine_.memory.count() / 2;
-    fit::SizedTrace real = runs_.traced(size, Way::kTimed, lists_, is_held ? base::kUnlimited : question().budget);
-    if (!fit::difference_of(scaling.traces().front().trace, real.trace).empty()) return std::nullopt;
+    auto real = try_traced(size, Way::kTimed, is_held ? base::kUnlimited : question().budget);
+    if (!real || !fit::difference_of(scaling.traces().front().trace, real->trace).empty()) return std::nullopt;
     return real;
   }
 
@@ -246,15 +251,16 @@ class Fit {
   std::optional<fit::SizedTrace> larger_than_traced(const fit::Scaling& scaling) {
     const std::uint64_t size = 2 * scaling.traces().back().size;
     if (size > options_.to || is_timed()) return std::nullopt;
-    fit::SizedTrace real = runs_.traced(size, Way::kDry, lists_);
+    auto real = try_traced(size, Way::kDry);
     const trace::Trace scaled = scaling.at(size);
-    if (!fit::difference_of(scaled, real.trace).empty() || fit::other_amounts(scaled, real.trace).count == 0)
+    if (!real || !fit::difference_of(scaled, real->trace).empty() || fit::other_amounts(scaled, real->trace).count == 0)
       return std::nullopt;
     return real;
   }
 
   const FitOptions& options_;
   const machine::Machine machine_;
+  const std::unique_ptr<planning::Planner> planner_;
   const fit::Ranks ranks_;
   const std::optional<fit::ReferenceRate> reference_;
   SizedRuns runs_;

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -73,6 +74,23 @@ void forget_file(const char* path) {
 
 }  // namespace
 
+void require_program(const std::string& name) {
+  const auto may_run = [](const std::filesystem::path& file) {
+    std::error_code ignored;
+    return access(file.c_str(), X_OK) == 0 && !std::filesystem::is_directory(file, ignored);
+  };
+  if (name.find('/') != std::string::npos) {
+    if (may_run(name)) return;
+  } else {
+    const char* const path = std::getenv("PATH");
+    std::istringstream folders(path != nullptr ? path : "/bin:/usr/bin");
+    for (std::string folder; std::getline(folders, folder, ':');)
+      if (may_run(std::filesystem::path(folder.empty() ? "." : folder) / name)) return;
+  }
+  throw base::InvalidArgument("cannot start '" + name +
+                              "': there is no such program; is it on the PATH, or its virtual environment active?");
+}
+
 void start_program(const Settings& settings, const Program& program) {
   export_settings(settings);
   const auto dry = settings.find("TENSORPAGER_DRY");
@@ -94,6 +112,7 @@ void start_program(const Settings& settings, const Program& program) {
   unsetenv("TENSORPAGER_OWNER");
   unsetenv("TENSORPAGER_OWNER_RANK");
   export_text("TENSORPAGER_RUN", std::to_string(getpid()));
+  require_program(program[0]);
   forget_file(std::getenv("TENSORPAGER_STATS"));
   forget_file(std::getenv("TENSORPAGER_TRACE"));
 

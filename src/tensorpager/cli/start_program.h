@@ -7,6 +7,10 @@
 
 namespace tensorpager::cli {
 
+/// Throws InvalidArgument if there is no such program, by its path or on the PATH. Call it before files of an earlier
+/// run are replaced.
+void require_program(const std::string& name);
+
 /// Throws InvalidArgument if the program cannot be started; otherwise does not return.
 [[noreturn]] void start_program(const Settings& settings, const Program& program);
 

@@ -31,6 +31,7 @@ void check(const TraceOptions& options, const Program& program) {
 void trace(TraceOptions options, const Program& program) {
   check(options, program);
   options.settings["TENSORPAGER_EMULATE"] = options.machine;
+  require_program(program[0]);
   // Reports an unwritable file now, not after hours.
   base::write_whole_file(options.settings.at("TENSORPAGER_TRACE"), "");
   start_program(options.settings, program);
