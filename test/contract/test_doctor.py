@@ -21,10 +21,11 @@ def checks_of(done):
 
 @pytest.fixture(scope="module")
 def here(tmp_path_factory):
-    """A real answer, in an environment as under a session, which is not to be begun a second time."""
+    """A real answer, in an environment as under a session, which is not to be begun a second time, with options of others."""
     folder = tmp_path_factory.mktemp("spill")
     hook = str(tensorpager.__path__[0]) + "/hook"
     variables = {"TENSORPAGER_BUDGET": "1GiB", "PYTHONPATH": hook, "TENSORPAGER_SPILL": str(folder)}
+    variables |= {"TENSORPAGER_PLAN": "none.plan", "TENSORPAGER_DRY": "1"}
     done = run_command("doctor", "--json", "--python", sys.executable, variables=variables)
     assert list(folder.iterdir()) == []
     return done, folder

@@ -234,6 +234,16 @@ def test_program_of_too_few_steps_has_no_noise_scale(tmp_path):
     assert "no gradient noise scale: the program ended with exit code 0 after 2 steps" in done.stderr
 
 
+def test_gradients_that_are_not_finite_are_said_so(tmp_path):
+    program, laptop = tmp_path / "regression.py", tmp_path / "laptop.machine"
+    program.write_text(REGRESSION.replace(".mean() / 2", ".mean() * float('nan')"))
+    laptop.write_text(LAPTOP)
+    options = ("--machine", laptop, "--budget", 100 * MIB, "--from", 64, "--to", 1000, "--steps", 4)
+    done = run_command("fit", *options, "--", sys.executable, program, "one", "{batch}", 100, seconds=200)
+    assert done.returncode == 1
+    assert "tensorpager: no gradient noise scale: some gradients are not finite" in done.stderr
+
+
 @needs_emulated_card
 def test_the_screen_says_what_is_done_and_what_was_found():
     done = run_command(

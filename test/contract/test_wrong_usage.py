@@ -53,6 +53,15 @@ def test_missing_program_is_told(rest):
     )
 
 
+@pytest.mark.parametrize("verb", [("run", "--budget", "1GiB", "--stats"), ("trace", "-o")])
+def test_program_that_does_not_exist_removes_no_file_of_an_earlier_run(verb, tmp_path):
+    file = tmp_path / "result"
+    file.write_text("of an earlier run")
+    line = one_line(run_command(*verb, file, "--", "pyhton", "train.py"))
+    assert "cannot start 'pyhton': No such file or directory" in line
+    assert file.read_text() == "of an earlier run"
+
+
 def test_unknown_option_is_told():
     assert "--bugdet" in one_line(run_command("run", "--bugdet", "1GiB", "--", "echo", "ran"))
 

@@ -72,11 +72,19 @@ void forget_file(const char* path) {
   if (path != nullptr && std::filesystem::is_regular_file(path, ignored)) std::filesystem::remove(path, ignored);
 }
 
+base::InvalidArgument cannot_start(const std::string& program, int error) {
+  return base::InvalidArgument("cannot start '" + program + "': " + std::strerror(error) +
+                               "; is it on the PATH, or its virtual environment active?");
+}
+
 }  // namespace
 
 void require_program(const std::string& name) {
-  const auto may_run = [](const std::filesystem::path& file) {
+  int error = ENOENT;
+  const auto may_run = [&error](const std::filesystem::path& file) {
     std::error_code ignored;
+    if (!std::filesystem::exists(file, ignored)) return false;
+    error = EACCES;
     return access(file.c_str(), X_OK) == 0 && !std::filesystem::is_directory(file, ignored);
   };
   if (name.find('/') != std::string::npos) {
@@ -87,8 +95,7 @@ void require_program(const std::string& name) {
     for (std::string folder; std::getline(folders, folder, ':');)
       if (may_run(std::filesystem::path(folder.empty() ? "." : folder) / name)) return;
   }
-  throw base::InvalidArgument("cannot start '" + name +
-                              "': there is no such program; is it on the PATH, or its virtual environment active?");
+  throw cannot_start(name, error);
 }
 
 void start_program(const Settings& settings, const Program& program) {
@@ -120,9 +127,7 @@ void start_program(const Settings& settings, const Program& program) {
   for (const std::string& word : program) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
   execvp(arguments[0], arguments.data());
-  const int error = errno;
-  throw base::InvalidArgument("cannot start '" + program[0] + "': " + std::strerror(error) +
-                              "; is it on the PATH, or its virtual environment active?");
+  throw cannot_start(program[0], errno);
 }
 
 }  // namespace tensorpager::cli
