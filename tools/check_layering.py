@@ -58,7 +58,7 @@ LIBRARIES = {
 }
 # Folder -> libraries that it may include. One that is not listed has the standard library and the system's headers only.
 MAY_USE = {
-    "transfer": {"CUDA", "zstd/lz4", "liburing"},
+    "transfer": {"zstd/lz4", "liburing"},
     "report": {"JSON"},
     "memory": {"torch", "CUDA"},
     "roofline": {"torch"},
