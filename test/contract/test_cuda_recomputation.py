@@ -28,9 +28,8 @@ def promised(folder, width, share, *options, steps=16):
     planned, stats, _ = run(folder, STEPS, width, steps, budget=budget, options=[*CLOCK, "--plan-sync", *options])
     assert json.loads(planned)["loss"] == json.loads(plain)["loss"]
     check_paged(stats, budget)
-    # In the first window under a plan what its replays make is compared with what is there.
-    assert stats["windows_of_comparisons"] <= stats["plans"]
-    assert stats["windows_as_planned"] == stats["followed_windows"] - stats["windows_of_comparisons"] > 4
+    # The first window under a plan may begin with other blocks resident than it plans.
+    assert stats["windows_as_planned"] >= stats["followed_windows"] - stats["plans"] > 4
     return stats, json.loads(planned)["milliseconds"][-1], json.loads(plain)["milliseconds"][-1]
 
 
@@ -67,7 +66,7 @@ def test_a_recomputing_plan_keeps_the_bits_in_every_order_of_kernels(schedule, t
     check_paged(stats, budget)
     assert stats["drops"] == stats["rebuilds"] > 0
     # However far the card is behind, plans are made after the same steps.
-    assert stats["windows_as_planned"] == stats["followed_windows"] - stats["windows_of_comparisons"] > 20
+    assert stats["windows_as_planned"] >= stats["followed_windows"] - stats["plans"] > 20
 
 
 # The steps of seq2seq vary. In dropout an op frees 80 KiB when it runs, which its trace says are free when the op before it
@@ -101,8 +100,9 @@ def test_a_program_under_plans_that_recompute_keeps_its_bits(program, share, tmp
     check_paged(stats, budget)
     assert stats["drops"] == stats["rebuilds"] > 10 and stats["replay_differences"] == 0
     # Hardly two steps of seq2seq have the same lengths.
-    as_planned = stats["windows_as_planned"] + stats["windows_of_comparisons"]
-    assert (program, share) in NOT_AS_PLANNED or as_planned == stats["followed_windows"] > 12 + stats["plans"]
+    assert (program, share) in NOT_AS_PLANNED or stats["windows_as_planned"] >= stats["followed_windows"] - stats[
+        "plans"
+    ] > 12
 
 
 def dropped(folder, *arguments, budget, seed):
