@@ -1,7 +1,8 @@
 // Ends a dry run once a step of the program has repeated, or some time later, as more steps would show nothing new but
-// an evaluation that follows them may. Passes events on to the recorder, and searches the recorded stream after steps
-// that an optimizer ends or, if there are none, after a number of ops. Optimizers that step while the autograd engine
-// runs, one for each parameter, end a step together, when it is done.
+// an evaluation that follows them may. Passes events on to the
+// recorder, and searches the recorded stream after steps that an optimizer ends or, if there are none, after a number
+// of ops. Optimizers that step while the autograd engine runs, one for each parameter, end a step together, when it is
+// done.
 #pragma once
 
 #include <atomic>
