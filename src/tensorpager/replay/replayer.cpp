@@ -199,8 +199,8 @@ void Replayer::replay(const Calls& calls, const pager::DueReplay& due) noexcept 
         return !call->makes_anew(output) || keeps(due, output.contents);
       };
       const Rerun how{.may_overwrite = [](const Contents&) { return true; }, .rebuilds = is_kept};
-      if (!recipes_.is_compared(*call)) pager_.note_comparison();
       const std::vector<c10::Storage> to_compare = recipes_.to_compare(*call);
+      if (std::ranges::any_of(to_compare, [](const c10::Storage& one) { return bool(one); })) pager_.note_comparison();
       std::vector<Made::One> outputs = rerun(pager_, recipes_, *call, made_, how);
       are_equal = is_equal(*call, to_compare, outputs) && are_equal;
       for (Made::One& one : outputs) {
