@@ -119,6 +119,21 @@ TEST_F(SinkTest, IsToldFirstOfWhatIsThere) {
   pager_.destroy(first), pager_.destroy(second);
 }
 
+/// Whichever thread frees them, and whatever it does just then.
+TEST_F(SinkTest, IsToldOfTheProgramsBlocksAndNotOfThoseOfReplays) {
+  start(1_GiB);
+  pager_.set_sink(&notes);
+  Block& first = pager_.create(16_KiB);
+  t_state.replaying = Replaying::kOnDemand;
+  Block& made = pager_.create(16_KiB);
+  pager_.destroy(first);
+  t_state.replaying = Replaying::kNo;
+  pager_.set_sink(&notes);
+  pager_.destroy(made);
+  pager_.set_sink(nullptr);
+  EXPECT_EQ(notes.list, (List{"slab 0", "op 0 makes 1: 16384 charged 16384", "op 0 frees 1", "slab 0"}));
+}
+
 TEST_F(SinkTest, OpOfAPythonKernelReadsWhatThatKernelWasGiven) {
   start(1_GiB);
   Block& argument = pager_.create(16_KiB);

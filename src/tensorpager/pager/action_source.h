@@ -84,6 +84,7 @@ class ActionSource {
   virtual void taken_over(Block& block, Block& fresh) = 0;
 
   virtual void created(Block& block) = 0;
+  /// Any block, also one of whose birth this was not notified.
   virtual void died(Block& block) noexcept = 0;
 
   /// Returns the offset for a block that the op under way allocates; nullopt if it is unknown.

@@ -61,6 +61,7 @@ struct Block {
   base::Bytes charged;                     // size rounded up to the granule
   std::uint64_t place = kNowhere;          // its offset in an arena that blocks share; see Places
   Residence residence = Residence::kResident;
+  bool is_from_replay = false;            // a replay allocated it: it is no part of the program
   bool kept = false;                      // has an export pin from its birth to its death (R4)
   bool is_awaited = false;                // while it is leaving: the plan counts it until it awaits it
   bool copying = false;                   // the copy to the tier may not be done, and nobody waited for it

@@ -68,7 +68,8 @@ void Pager::set_sink(base::EventSink* sink) {
     std::vector<const Block*> blocks(table_.absent().begin(), table_.absent().end());
     for (std::size_t i = 0; i < table_.residents(); ++i) blocks.push_back(&table_.resident(i));
     std::ranges::sort(blocks, {}, &Block::number);
-    for (const Block* block : blocks) sink->block_born(0, {block->number, block->size, block->charged});
+    for (const Block* block : blocks)
+      if (!block->is_from_replay) sink->block_born(0, {block->number, block->size, block->charged});
     sink->slab_grew(ledger_.slabs());
   }
   sink_ = sink;
@@ -97,7 +98,8 @@ Block& Pager::create_once(Bytes size) {
   block->last_use = clock_.load(std::memory_order_relaxed);
   PinSet* holder = t_state.top;
   const bool held = holder != nullptr && holder->keeps_temporaries();
-  base::EventSink* const sink = t_state.replaying != Replaying::kNo ? nullptr : this->sink();
+  block->is_from_replay = t_state.replaying != Replaying::kNo;
+  base::EventSink* const sink = sink_of(*block);
   const PagingTime paging(is_paging_timed(), &paging_nanoseconds_);
   if (is_followed() && !PinSet::is_within_op(holder)) run_due_replays();
   {
@@ -148,12 +150,12 @@ void Pager::destroy(Block& block) noexcept {
 }
 
 void Pager::destroy_block(Block& block) noexcept {
-  base::EventSink* const sink = t_state.replaying != Replaying::kNo ? nullptr : this->sink();
+  base::EventSink* const sink = sink_of(block);
   const PagingTime paging(is_paging_timed(), &paging_nanoseconds_);
   if (sink != nullptr) sink->block_died(t_state.recorded_op, block.number);
   const Lock lock(*this);
   executor_.forget_page_ins(block);
-  if (executor_.source() != nullptr && t_state.replaying != Replaying::kOnDemand) executor_.source()->died(block);
+  if (executor_.source() != nullptr) executor_.source()->died(block);
   if (block.is_leaving()) {
     if (transfers_.passes_places_on() && block.copying) {  // the copy goes on, into a slot that nobody reads
       Block& orphan = transfers_.orphan_place(block);

@@ -251,6 +251,8 @@ class Pager {
       floor_.store(floor, std::memory_order_relaxed);  // a refused request does not count
     }
   }
+  /// Who is told of the block: null if nobody is.
+  base::EventSink* sink_of(const Block& block) const { return block.is_from_replay ? nullptr : sink(); }
   Block& create_once(base::Bytes size);
   void run_due_replays();
   class ReplayTime;
