@@ -17,6 +17,8 @@ class Seeds final : public Rebuilder {
   explicit Seeds(Pager& pager) : pager_(pager) {}
 
   std::map<std::uint64_t, std::uint64_t> seeds;  // by number of the block
+  std::map<std::uint64_t, Bytes> sizes;
+  std::function<void()> before_take_over = [] {};
   std::set<std::uint64_t> held, exposed;
   std::multiset<std::uint64_t> needed;  // blocks that dropped ones are made from
   std::vector<std::uint64_t> deaths;
@@ -25,6 +27,7 @@ class Seeds final : public Rebuilder {
 
   bool hold(Block& block) override {
     if (seeds.contains(block.number)) held.insert(block.number);
+    sizes[block.number] = block.size;
     return seeds.contains(block.number);
   }
   void release(const Block& block) noexcept override { held.erase(block.number); }
@@ -37,27 +40,28 @@ class Seeds final : public Rebuilder {
     planned();
     return true;
   }
-  void rebuild(Block& block) override {
-    if (!held.contains(block.number)) return;
+  void rebuild(std::uint64_t block) override {
+    if (!held.contains(block)) return;
     std::this_thread::sleep_for(takes);
     const PinSet op(pager_, Temporaries::kKeep);
-    Block& fresh = pager_.create(block.size);
-    fill(fresh, seeds.at(block.number));
-    pager_.take_over(block, fresh);
-    held.erase(block.number);
+    Block& fresh = pager_.create(sizes.at(block));
+    fill(fresh, seeds.at(block));
+    before_take_over();
+    if (!pager_.take_over(block, fresh)) pager_.destroy(fresh);
+    held.erase(block);
   }
-  void settle(Block& block) override {
+  void settle(std::uint64_t block) override {
     rebuild(block);
-    needed.erase(block.number);
+    needed.erase(block);
   }
-  bool settle_elsewhere(Block& block) noexcept override {
+  bool settle_elsewhere(std::uint64_t block) noexcept override {
     ++settled_elsewhere;
     std::thread([&] { settle(block); }).join();
     return true;
   }
-  void died(std::uint64_t number) noexcept override {
-    held.erase(number);
-    deaths.push_back(number);
+  void died(std::uint64_t block) noexcept override {
+    held.erase(block);
+    deaths.push_back(block);
   }
 
  private:
@@ -206,6 +210,18 @@ TEST_F(DropsTest, ThatDieTellTheirRebuilder) {
   destroy(unversioned);
   EXPECT_EQ(seeds_.deaths, std::vector{number});
   EXPECT_TRUE(seeds_.held.empty());
+}
+
+/// Another thread may free a block that is being rebuilt as others need it.
+TEST_F(DropsTest, MayDieWhileTheyAreRebuilt) {
+  start(1_MiB);
+  Block& block = make_replayable(kBlock, 1);
+  ASSERT_TRUE(pager_.drop(block));
+  seeds_.before_take_over = [&] { destroy(block); };
+  pager_.end_drops();
+  EXPECT_EQ(counts().rebuilds, 0U);
+  EXPECT_EQ(counts().live_blocks, 0U);
+  EXPECT_TRUE(pager_.dropped().empty());
 }
 
 TEST_F(DropsTest, AreRebuiltOnAnotherThreadForAFault) {

@@ -92,9 +92,10 @@ TEST_F(RecipesTest, DropsWhatAPlansRowMadeOnceTheRowIsCompared) {
 TEST_F(RecipesTest, TellsWhichOutputsOfACallAreDropped) {
   const auto call = added({&a_, &b_});
   EXPECT_TRUE(recipes_.hold(b_));
-  EXPECT_EQ(recipes_.dropped_outputs(*call), (std::vector<pager::Block*>{nullptr, &b_}));
+  EXPECT_EQ(recipes_.dropped_outputs(*call),
+            (std::vector<std::optional<DroppedBlock>>{std::nullopt, DroppedBlock{b_.number, b_.size}}));
   recipes_.release(b_.number);
-  EXPECT_EQ(recipes_.dropped_outputs(*call), (std::vector<pager::Block*>{nullptr, nullptr}));
+  EXPECT_EQ(recipes_.dropped_outputs(*call), (std::vector<std::optional<DroppedBlock>>(2)));
 }
 
 TEST_F(RecipesTest, TellsWhatIsGone) {

@@ -25,10 +25,10 @@ void Admission::admit(PinSet& pins) {
   });
 }
 
-std::vector<Block*> Admission::dropped_among(const PinSet& pins) {
-  std::vector<Block*> dropped;
+std::vector<std::uint64_t> Admission::dropped_among(const PinSet& pins) {
+  std::vector<std::uint64_t> dropped;
   for (const auto& miss : pins.misses_)
-    if (miss.block != nullptr && miss.block->is_dropped()) dropped.push_back(miss.block);
+    if (miss.block != nullptr && miss.block->is_dropped()) dropped.push_back(miss.block->number);
   return dropped;
 }
 

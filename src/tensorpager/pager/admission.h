@@ -21,8 +21,8 @@ class Admission {
   Admission(Pager& pager, Binding& binding, Transfers& transfers, Room& room)
       : pager_(pager), placed_(binding.placed()), transfers_(transfers), room_(room) {}
 
-  /// Blocks of the set that must be rebuilt first.
-  static std::vector<Block*> dropped_among(const PinSet& pins);
+  /// The numbers of the blocks of the set that must be rebuilt first.
+  static std::vector<std::uint64_t> dropped_among(const PinSet& pins);
   /// Pins the misses of the set. Throws OverBudget, IoError; then some may be pinned, which is kept for another try.
   void admit(PinSet& pins);
   /// If blocks have places: makes sure that so many bytes find one, as far as the budget has them, by moving the blocks

@@ -1,6 +1,8 @@
 // Blocks that are dropped, and rebuilt when somebody needs them.
 #include <algorithm>
 #include <chrono>
+#include <iterator>
+#include <ranges>
 #include <span>
 #include <vector>
 
@@ -52,25 +54,31 @@ bool Pager::drop(Block& block) {
   return is_dropped;
 }
 
-void Pager::take_over(Block& block, Block& fresh) {
+bool Pager::take_over(std::uint64_t block, Block& fresh) {
   const Lock lock(*this);
+  const auto dropped = table_.dropped().find(block);
+  if (dropped == table_.dropped().end()) return false;
+  Block& rebuilt = *dropped->second;
   space_.set_owner(fresh.data, nullptr);
   struct End {
     Pager& pager;
     Block& fresh;
     ~End() { pager.end_record(fresh); }
   } const end{*this, fresh};
-  transfers_.take_over(block, fresh);
+  transfers_.take_over(rebuilt, fresh);
   transfers_.settle_pool();
-  if (is_told_to_source()) executor_.source()->taken_over(block, fresh);
+  if (is_told_to_source()) executor_.source()->taken_over(rebuilt, fresh);
   note_curve();
+  return true;
 }
 
-std::vector<Block*> Pager::dropped() {
-  const Lock lock(*this);
-  std::vector<Block*> dropped;
-  for (Block* block : table_.absent())
-    if (block->is_dropped()) dropped.push_back(block);
+std::vector<std::uint64_t> Pager::dropped() {
+  std::vector<std::uint64_t> dropped;
+  {
+    const Lock lock(*this);
+    std::ranges::copy(table_.dropped() | std::views::keys, std::back_inserter(dropped));
+  }
+  std::ranges::sort(dropped);
   return dropped;
 }
 
@@ -82,9 +90,9 @@ void Pager::end_drops() {
   rebuild(dropped());
 }
 
-void Pager::rebuild(std::span<Block* const> blocks) {
+void Pager::rebuild(std::span<const std::uint64_t> blocks) {
   const ReplayTime time(*this);
-  for (Block* block : blocks) rebuilder_.load()->rebuild(*block);
+  for (const std::uint64_t block : blocks) rebuilder_.load()->rebuild(block);
 }
 
 bool Pager::run_replay(const DueReplay& due) {

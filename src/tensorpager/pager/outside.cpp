@@ -1,5 +1,6 @@
 // Access outside ops: faults, and exports, which keep blocks resident while code outside of torch has their addresses.
 #include <exception>
+#include <optional>
 
 #include "tensorpager/pager/lock.h"
 #include "tensorpager/pager/pager.h"
@@ -22,19 +23,19 @@ bool Pager::serve_fault(const void* address, FaultKind kind) noexcept {
   if (t_state.in_pager || !space_.contains(address))
     return false;  // before the lock: a real fault may come from anywhere
   const PagingTime paging(is_paging_timed(), &paging_nanoseconds_);
-  Block* unsettled = nullptr;
+  std::optional<std::uint64_t> unsettled;
   if (!serve_fault_once(address, kind, unsettled)) return false;
-  return unsettled == nullptr || rebuilder_.load()->settle_elsewhere(*unsettled);
+  return !unsettled || rebuilder_.load()->settle_elsewhere(*unsettled);
 }
 
 /// If the block must be settled first, only says so.
-bool Pager::serve_fault_once(const void* address, FaultKind kind, Block*& unsettled) noexcept {
+bool Pager::serve_fault_once(const void* address, FaultKind kind, std::optional<std::uint64_t>& unsettled) noexcept {
   const Lock lock(*this);
   Block* block = locate(address);
   if (block == nullptr) return false;
   if (!may_be_exposed(*block)) {
     ++counts_.faults;
-    unsettled = block;
+    unsettled = block->number;
     return true;
   }
   try {
@@ -68,13 +69,14 @@ bool Pager::serve_fault_once(const void* address, FaultKind kind, Block*& unsett
 
 Block* Pager::pin_export_once(const void* address) {
   for (;;) {
-    Block* block = nullptr;
+    std::uint64_t unsettled = 0;
     {
       const Lock lock(*this);
-      block = locate(address);
+      Block* const block = locate(address);
       if (block == nullptr || export_locked(*block)) return block;
+      unsettled = block->number;
     }
-    rebuilder_.load()->settle(*block);
+    rebuilder_.load()->settle(unsettled);
   }
 }
 
@@ -84,7 +86,7 @@ void Pager::pin_export_once(Block& block) {
       const Lock lock(*this);
       if (export_locked(block)) return;
     }
-    rebuilder_.load()->settle(block);
+    rebuilder_.load()->settle(block.number);
   }
 }
 

@@ -223,7 +223,7 @@ void Pager::admit(PinSet& pins) {
 
 void Pager::admit_once(PinSet& pins) {
   for (;;) {
-    std::vector<Block*> dropped;
+    std::vector<std::uint64_t> dropped;
     {
       const Lock lock(*this);
       dropped = Admission::dropped_among(pins);

@@ -110,10 +110,12 @@ class Pager {
   void set_rebuilder(Rebuilder* rebuilder);
   /// Drops a block. Returns false if it is pinned or absent, or cannot be rebuilt. Throws IoError.
   bool drop(Block& block);
-  /// Gives a dropped block the memory of `fresh`, a block of the same size that only this thread has pinned and that no
-  /// storage owns any more: it is dead afterwards. Throws IoError; then the bytes of `fresh` are lost.
-  void take_over(Block& block, Block& fresh);
-  std::vector<Block*> dropped();
+  /// Gives the dropped block of that number the memory of `fresh`, a block of the same size that only this thread has
+  /// pinned and that no storage owns any more: it is dead afterwards. Returns false if no such block is dropped, as it
+  /// died or was rebuilt; `fresh` is as before then. Throws IoError; then the bytes of `fresh` are lost.
+  bool take_over(std::uint64_t block, Block& fresh);
+  /// The numbers of all, in the order of their births.
+  std::vector<std::uint64_t> dropped();
   /// Rebuilds all, and lets the fuzzer drop no more. Throws as `Rebuilder::rebuild`.
   void end_drops();
 
@@ -261,7 +263,7 @@ class Pager {
   std::optional<DueReplay> due_replay();
   void destroy_block(Block& block) noexcept;
   void end_record(Block& block) noexcept;
-  void rebuild(std::span<Block* const> blocks);
+  void rebuild(std::span<const std::uint64_t> blocks);
   std::byte* acquire_slab_chunk_once(base::Bytes size);
   void admit_once(PinSet& pins);
   Block* pin_export_once(const void* address);
@@ -269,7 +271,7 @@ class Pager {
   Block* locate(const void* address) const;
   void fit_into_budget();
   bool export_locked(Block& block);
-  bool serve_fault_once(const void* address, FaultKind kind, Block*& unsettled) noexcept;
+  bool serve_fault_once(const void* address, FaultKind kind, std::optional<std::uint64_t>& unsettled) noexcept;
   bool may_be_exposed(Block& block) noexcept;
   void page_all_in();
   bool births_have_places();

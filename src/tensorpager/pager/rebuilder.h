@@ -1,5 +1,5 @@
 // Who makes the bytes of dropped blocks again. The pager knows no op: it asks whether a block may be dropped, and has
-// it rebuilt when somebody needs it.
+// it rebuilt when somebody needs it. Without the lock blocks are named by number, as another thread may free them.
 #pragma once
 
 #include <cstdint>
@@ -27,14 +27,15 @@ class Rebuilder {
   /// Runs a replay that a plan has here, if it can, and tells the pager of its begin and end in any case. Returns
   /// whether the plan expected it.
   virtual bool replay(const DueReplay& due) noexcept = 0;
-  /// Rebuilds a dropped block; does nothing if another thread did. Throws OverBudget, IoError, or what an op throws.
-  virtual void rebuild(Block& block) = 0;
+  /// Rebuilds a dropped block; does nothing if another thread did, or if it died. Throws OverBudget, IoError, or what
+  /// an op throws.
+  virtual void rebuild(std::uint64_t block) = 0;
   /// The same, and rebuilds all that needs the block.
-  virtual void settle(Block& block) = 0;
+  virtual void settle(std::uint64_t block) = 0;
   /// The same on another thread, for a fault, which may come in the middle of anything. Returns false if it failed.
-  virtual bool settle_elsewhere(Block& block) noexcept = 0;
+  virtual bool settle_elsewhere(std::uint64_t block) noexcept = 0;
   /// A versioned block died: nothing that it needed must stay.
-  virtual void died(std::uint64_t number) noexcept = 0;
+  virtual void died(std::uint64_t block) noexcept = 0;
 };
 
 }  // namespace tensorpager::pager

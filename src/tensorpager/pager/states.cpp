@@ -96,6 +96,8 @@ void BlockTable::change(Block& block, Residence to, std::uint64_t word) {
     policy_->remove(block);
   }
   if (!is_absent(from) && is_absent(to)) add_absent(block);
+  if (from == R::kDropped) dropped_.erase(block.number);
+  if (to == R::kDropped) dropped_.emplace(block.number, &block);
   const bool was_charged = is_charged(from);
   if (to == R::kDead && from != R::kOrphaned)
     ledger_.died(block.charged, was_charged);

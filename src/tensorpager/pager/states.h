@@ -10,6 +10,7 @@
 #include <memory>
 #include <span>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "tensorpager/arena/ledger.h"
@@ -47,6 +48,8 @@ class BlockTable {
   Block* choose_victim() const { return policy_->choose(); }
   /// Blocks that are leaving, below, arriving or dropped, in no particular order.
   const std::vector<Block*>& absent() const { return absent_; }
+  /// Those that are dropped, by number.
+  const std::unordered_map<std::uint64_t, Block*>& dropped() const { return dropped_; }
   std::size_t live() const { return policy_->size() + absent_.size(); }
 
   /// Counts the changes so far, but births and deaths in memory.
@@ -67,6 +70,7 @@ class BlockTable {
 
   std::unique_ptr<EvictionPolicy> policy_;  // of the resident ones
   std::vector<Block*> absent_;
+  std::unordered_map<std::uint64_t, Block*> dropped_;
   arena::Ledger ledger_{base::kUnlimited};
   std::uint64_t changes_ = 0;
 };

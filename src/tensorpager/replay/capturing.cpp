@@ -47,9 +47,9 @@ class Writing {
  public:
   explicit Writing(std::vector<std::uint64_t> blocks) : blocks_(std::move(blocks)) {
     if (blocks_.empty()) return;
-    const std::vector<pager::Block*> dependents = g_replayer->recipes().begin_write(blocks_);
+    const std::vector<std::uint64_t> dependents = g_replayer->recipes().begin_write(blocks_);
     try {
-      for (pager::Block* const dependent : dependents) g_replayer->rebuild(*dependent);
+      for (const std::uint64_t dependent : dependents) g_replayer->rebuild(dependent);
     } catch (...) {
       g_replayer->recipes().end_write(blocks_);
       throw;

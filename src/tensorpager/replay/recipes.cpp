@@ -23,21 +23,19 @@ Contents Recipes::contents_of(std::uint64_t block) {
   return {block, known == known_.end() ? 0 : known->second.version};
 }
 
-std::vector<pager::Block*> Recipes::needing(std::uint64_t block) const {
-  std::vector<pager::Block*> dependents;
-  if (const auto needed = needed_by_.find(block); needed != needed_by_.end())
-    for (const std::uint64_t dependent : needed->second) dependents.push_back(dropped_.at(dependent).block);
-  return dependents;
+std::vector<std::uint64_t> Recipes::needing(std::uint64_t block) const {
+  const auto needed = needed_by_.find(block);
+  return needed == needed_by_.end() ? std::vector<std::uint64_t>() : needed->second;
 }
 
-std::vector<pager::Block*> Recipes::dependents_of(std::uint64_t block) {
+std::vector<std::uint64_t> Recipes::dependents_of(std::uint64_t block) {
   const std::scoped_lock lock(mutex_);
   return needing(block);
 }
 
-std::vector<pager::Block*> Recipes::begin_write(std::span<const std::uint64_t> blocks) {
+std::vector<std::uint64_t> Recipes::begin_write(std::span<const std::uint64_t> blocks) {
   const std::scoped_lock lock(mutex_);
-  std::vector<pager::Block*> dependents;
+  std::vector<std::uint64_t> dependents;
   for (const std::uint64_t block : blocks) {
     ++known_[block].writers;
     std::ranges::copy(needing(block), std::back_inserter(dependents));
@@ -115,7 +113,7 @@ bool Recipes::hold(pager::Block& block) {
   if (known == known_.end() || !known->second.made_by || known->second.writers > 0) return false;
   const std::uint64_t row = known->second.made_by.call->row;
   if (row != 0 && !compared_.contains(row)) return false;
-  Dropped dropped{.block = &block, .made_by = known->second.made_by, .needs = {}, .needed_blocks = {}};
+  Dropped dropped{.size = block.size, .made_by = known->second.made_by, .needs = {}, .needed_blocks = {}};
   std::unordered_map<const Call*, bool> seen;
   const bool can_be_rebuilt = collect(*dropped.made_by.call, dropped, seen);
   const auto entry = dropped_.emplace(block.number, std::move(dropped)).first;
@@ -194,14 +192,14 @@ c10::Storage Recipes::storage_of(const Call::Input& input) {
   return living(input.contents, input.storage);
 }
 
-std::vector<pager::Block*> Recipes::dropped_outputs(const Call& call) {
+std::vector<std::optional<DroppedBlock>> Recipes::dropped_outputs(const Call& call) {
   const std::scoped_lock lock(mutex_);
-  std::vector<pager::Block*> blocks;
+  std::vector<std::optional<DroppedBlock>> blocks(call.outputs.size());
   for (std::uint32_t i = 0; i < call.outputs.size(); ++i) {
     const auto dropped = dropped_.find(call.outputs[i].contents.block);
     const bool is_it =
         dropped != dropped_.end() && dropped->second.made_by.call.get() == &call && dropped->second.made_by.output == i;
-    blocks.push_back(is_it ? dropped->second.block : nullptr);
+    if (is_it) blocks[i] = {dropped->first, dropped->second.size};
   }
   return blocks;
 }

@@ -15,10 +15,18 @@
 #include <utility>
 #include <vector>
 
+#include "tensorpager/base/bytes.h"
 #include "tensorpager/pager/block.h"
 #include "tensorpager/replay/recipe.h"
 
 namespace tensorpager::replay {
+
+/// Without a lock only its number may be known, as another thread may free it.
+struct DroppedBlock {
+  std::uint64_t number = 0;
+  base::Bytes size;
+  friend bool operator==(const DroppedBlock&, const DroppedBlock&) = default;
+};
 
 class Recipes {
  public:
@@ -30,7 +38,7 @@ class Recipes {
   /// The contents of a versioned block now.
   Contents contents_of(std::uint64_t block);
   /// An op is about to write these versioned blocks. Returns the dropped blocks that must be rebuilt before it does.
-  std::vector<pager::Block*> begin_write(std::span<const std::uint64_t> blocks);
+  std::vector<std::uint64_t> begin_write(std::span<const std::uint64_t> blocks);
   /// It has: each has other contents now.
   void end_write(std::span<const std::uint64_t> blocks);
   /// The call made, or wrote, what its outputs say.
@@ -56,15 +64,15 @@ class Recipes {
   /// The block was not dropped, or it is rebuilt.
   void release(std::uint64_t block);
   /// Dropped blocks that need the block.
-  std::vector<pager::Block*> dependents_of(std::uint64_t block);
+  std::vector<std::uint64_t> dependents_of(std::uint64_t block);
   /// Whether the versioned block is dropped, dead, or written since.
   bool is_gone(const Contents& contents);
   /// The product that a dropped block is; empty if it is not dropped.
   Product product_of_dropped(std::uint64_t block);
   /// The storage of contents that are there, or that are those of a dropped block; null if they must be made again.
   c10::Storage storage_of(const Call::Input& input);
-  /// Dropped blocks among what the call makes, by output; null if none.
-  std::vector<pager::Block*> dropped_outputs(const Call& call);
+  /// Dropped blocks among what the call makes, by output.
+  std::vector<std::optional<DroppedBlock>> dropped_outputs(const Call& call);
   /// Lets go of what is no longer needed, which may free blocks. No lock may be held.
   void let_go();
   /// Forgets all. Nothing may be dropped.
@@ -84,7 +92,7 @@ class Recipes {
     Product made_by;
   };
   struct Dropped {
-    pager::Block* block;
+    base::Bytes size;
     Product made_by;
     std::vector<c10::Storage> needs;  // kept alive: what nobody can make
     std::vector<std::uint64_t> needed_blocks;
@@ -93,7 +101,7 @@ class Recipes {
   c10::Storage living(const Contents& contents, const WeakStorage& weak);
   bool is_settled(const Contents& contents) const;
   bool collect(const Call& call, Dropped& dropped, std::unordered_map<const Call*, bool>& seen);
-  std::vector<pager::Block*> needing(std::uint64_t block) const;
+  std::vector<std::uint64_t> needing(std::uint64_t block) const;
   void end(std::unordered_map<std::uint64_t, Dropped>::iterator dropped);
 
   std::mutex mutex_;

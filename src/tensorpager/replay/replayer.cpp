@@ -48,7 +48,7 @@ class Replayer::Thread {
     std::thread([this] { serve(); }).detach();
   }
 
-  bool settle(pager::Block& block) {
+  bool settle(std::uint64_t block) {
     Request request{.block = block};
     std::unique_lock lock(mutex_);
     requests_.push_back(&request);
@@ -60,7 +60,7 @@ class Replayer::Thread {
  private:
   enum class Outcome : std::uint8_t { kPending, kSettled, kFailed };
   struct Request {
-    pager::Block& block;
+    std::uint64_t block;
     Outcome outcome = Outcome::kPending;
   };
 
@@ -78,7 +78,7 @@ class Replayer::Thread {
     }
   }
 
-  Outcome attempt(pager::Block& block) {
+  Outcome attempt(std::uint64_t block) {
     try {
       replayer_.settle(block);
       return Outcome::kSettled;
@@ -96,14 +96,14 @@ class Replayer::Thread {
   std::deque<Request*> requests_;
 };
 
-void Replayer::rebuild(pager::Block& block) {
+void Replayer::rebuild(std::uint64_t block) {
   if (at::in_parallel_region()) {  // kernels would part their work otherwise than the op did
     if (!settle_elsewhere(block)) throw std::runtime_error("a dropped tensor cannot be rebuilt");
     return;
   }
   {
     const std::scoped_lock running(running_);
-    const Product product = recipes_.product_of_dropped(block.number);
+    const Product product = recipes_.product_of_dropped(block);
     if (!product) return;
     const ReplayingScope scope(Replaying::kOnDemand);
     Rebuilding(pager_, recipes_, product).run();
@@ -223,19 +223,19 @@ void Replayer::replay(const Calls& calls, const pager::DueReplay& due) noexcept 
       pager::PinSet pins(pager_, pager::Temporaries::kKeep);
       pins.see(*fresh, pager::Access::kWrite);
       pins.admit();
-      if (pager_.drop(*block)) take_over(pager_, recipes_, *block, std::move(one.replays));
+      if (pager_.drop(*block)) take_over(pager_, recipes_, {block->number, block->size}, std::move(one.replays));
     }
   } catch (const std::exception&) {
   }
   made_.remove([&](const Made::One& one) { return std::ranges::find(temporary, one.contents) != temporary.end(); });
 }
 
-void Replayer::settle(pager::Block& block) {
+void Replayer::settle(std::uint64_t block) {
   rebuild(block);
-  for (pager::Block* const dependent : recipes_.dependents_of(block.number)) rebuild(*dependent);
+  for (const std::uint64_t dependent : recipes_.dependents_of(block)) rebuild(dependent);
 }
 
-bool Replayer::settle_elsewhere(pager::Block& block) noexcept {
+bool Replayer::settle_elsewhere(std::uint64_t block) noexcept {
   if (pager::t_state.replaying != Replaying::kNo) return false;  // it would wait for itself
   {
     const std::scoped_lock lock(starting_);
@@ -246,7 +246,7 @@ bool Replayer::settle_elsewhere(pager::Block& block) noexcept {
 
 void Replayer::before_fork() noexcept {
   try {
-    for (pager::Block* const block : pager_.dropped()) rebuild(*block);
+    for (const std::uint64_t block : pager_.dropped()) rebuild(block);
   } catch (const std::exception&) {
     // The child rebuilds what it needs.
   }

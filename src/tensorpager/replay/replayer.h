@@ -26,10 +26,10 @@ class Replayer final : public pager::Rebuilder {
   void release(const pager::Block& block) noexcept override { recipes_.release(block.number); }
   bool expose(pager::Block& block) noexcept override { return recipes_.expose(block); }
   bool replay(const pager::DueReplay& due) noexcept override;
-  void rebuild(pager::Block& block) override;
-  void settle(pager::Block& block) override;
-  bool settle_elsewhere(pager::Block& block) noexcept override;
-  void died(std::uint64_t number) noexcept override { recipes_.died(number); }
+  void rebuild(std::uint64_t block) override;
+  void settle(std::uint64_t block) override;
+  bool settle_elsewhere(std::uint64_t block) noexcept override;
+  void died(std::uint64_t block) noexcept override { recipes_.died(block); }
 
   /// A call was captured for the plan's replays of the op that this thread runs.
   void note_captured(std::shared_ptr<const Call> call);

@@ -4,6 +4,7 @@
 #include <c10/util/Exception.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "tensorpager/intercept/frame.h"
@@ -111,9 +112,9 @@ std::vector<Made::One> rerun(pager::Pager& pager, Recipes& recipes, const Call& 
                          output.result == Call::Output::kWritten ? memory[output.input] : results.at(output.result)});
   }
   memory.clear();
-  const std::vector<pager::Block*> dropped = recipes.dropped_outputs(call);
+  const std::vector<std::optional<DroppedBlock>> dropped = recipes.dropped_outputs(call);
   for (std::size_t i = 0; i < outputs.size(); ++i)
-    if (dropped[i] != nullptr && how.rebuilds(call.outputs[i]))
+    if (dropped[i] && how.rebuilds(call.outputs[i]))
       take_over(pager, recipes, *dropped[i], std::move(outputs[i].storage));
   std::erase_if(outputs, [](const Made::One& one) { return !one.storage; });
   // From now on they can be evicted: their storages claim the blocks.
@@ -122,13 +123,14 @@ std::vector<Made::One> rerun(pager::Pager& pager, Recipes& recipes, const Call& 
   return outputs;
 }
 
-void take_over(pager::Pager& pager, Recipes& recipes, pager::Block& block, c10::Storage storage) {
+void take_over(pager::Pager& pager, Recipes& recipes, const DroppedBlock& block, c10::Storage storage) {
   pager::Block* const fresh = block_of(storage);
   TORCH_CHECK(fresh != nullptr && fresh->size == block.size, "Tensorpager: a replay made a storage of ",
               storage.nbytes(), " bytes, where the op had made ", block.size.count());
-  storage.unsafeGetStorageImpl()->_mutable_data_ptr_no_checks().release_context();
-  pager.take_over(block, *fresh);
-  recipes.release(block.number);
+  c10::DataPtr& memory = storage.unsafeGetStorageImpl()->_mutable_data_ptr_no_checks();
+  void* const owner = memory.release_context();
+  if (pager.take_over(block.number, *fresh)) return recipes.release(block.number);
+  memory = {memory.get(), owner, memory.get_deleter(), memory.device()};
 }
 
 }  // namespace tensorpager::replay

@@ -27,7 +27,8 @@ struct Rerun {
 /// overwrite is gone from `made`. Throws OverBudget, IoError, or what the op throws.
 std::vector<Made::One> rerun(pager::Pager& pager, Recipes& recipes, const Call& call, Made& made, const Rerun& how);
 
-/// Gives a dropped block the memory of what a replay made, which must be nobody else's.
-void take_over(pager::Pager& pager, Recipes& recipes, pager::Block& block, c10::Storage storage);
+/// Gives a dropped block the memory of what a replay made, which must be nobody else's. Frees that if the block died or
+/// was rebuilt meanwhile.
+void take_over(pager::Pager& pager, Recipes& recipes, const DroppedBlock& block, c10::Storage storage);
 
 }  // namespace tensorpager::replay
