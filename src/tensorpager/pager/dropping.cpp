@@ -63,7 +63,11 @@ bool Pager::take_over(std::uint64_t block, Block& fresh) {
   struct End {
     Pager& pager;
     Block& fresh;
-    ~End() { pager.end_record(fresh); }
+    ~End() {
+      // A plan has the rebuilt block by now, unless the machine refused.
+      if (ActionSource* const source = pager.executor_.source()) source->died(fresh);
+      pager.end_record(fresh);
+    }
   } const end{*this, fresh};
   transfers_.take_over(rebuilt, fresh);
   transfers_.settle_pool();

@@ -22,17 +22,13 @@ bool Transfers::take_away(Block& block) {
   std::uint64_t word = block.state();
   if ((word & ~kClean) != 0 || !block.word.compare_exchange_strong(word, kAbsent)) return false;
   const base::Stopwatch watch(counts_.page_out_handling_seconds);
-  if (placed_ != nullptr) leave_place(block);
-  const Relocation pages = binding_.begin_unbind(block);
   try {
-    pages.carry_out();
+    unbind(block);
   } catch (...) {
-    pages.cancel();
     ++block.mended;
     block.word.store(word, std::memory_order_release);
     throw;
   }
-  end_unbind(block, pages);
   release_slot(block);
   table_.change(block, Residence::kDropped);
   settle_pool();

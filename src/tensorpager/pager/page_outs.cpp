@@ -133,7 +133,12 @@ void Transfers::put_below(Block& block) {
       end_unbind(block, pages->pages);
     }
   } else {
-    unbind(block);
+    try {
+      unbind(block);
+    } catch (...) {
+      restore(block);
+      throw;
+    }
   }
   remove_leaving(block);
   table_.change(block, Residence::kBelow);
@@ -155,7 +160,7 @@ void Transfers::await_copy_of(Block& block) {
   count_page_out(block);
 }
 
-/// For a block that is still in its place. Throws as `put_below`.
+/// For a block that is still in its place. Throws IoError if the machine refused: then it is there still.
 void Transfers::unbind(Block& block) {
   if (placed_ != nullptr) leave_place(block);
   const Relocation pages = binding_.begin_unbind(block);
@@ -163,7 +168,6 @@ void Transfers::unbind(Block& block) {
     pages.carry_out();
   } catch (...) {
     pages.cancel();
-    restore(block);
     throw;
   }
   end_unbind(block, pages);
