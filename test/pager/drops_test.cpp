@@ -40,6 +40,8 @@ class Seeds final : public Rebuilder {
     planned();
     return true;
   }
+  int ended_plans = 0;
+  void end_plan() noexcept override { ++ended_plans; }
   void rebuild(std::uint64_t block) override {
     if (!held.contains(block)) return;
     std::this_thread::sleep_for(takes);
@@ -195,6 +197,7 @@ TEST_F(DropsTest, OfAPlanAreRebuiltInATimeOfTheirOwn) {
   pager_.end_op(pager_.begin_op({}, {}));
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
   pager_.follow(nullptr);
+  EXPECT_EQ(seeds_.ended_plans, 1);
   EXPECT_GE(counts().replay_seconds, 0.05);
   EXPECT_LE(counts().paging_seconds, elapsed.count());
   EXPECT_LT(pager_.transfer_costs().rest, counts().replay_seconds);

@@ -9,17 +9,21 @@
 namespace tensorpager::pager {
 
 void Pager::follow(ActionSource* source, const Prepare& prepare) {
-  const Lock lock(*this);
-  if (prepare) {
-    std::unordered_map<std::uint64_t, Block*> blocks;
-    for (std::size_t i = 0; i < table_.residents(); ++i) blocks[table_.resident(i).number] = &table_.resident(i);
-    for (Block* block : table_.absent()) blocks[block->number] = block;
-    prepare(blocks);
+  {
+    const Lock lock(*this);
+    if (prepare) {
+      std::unordered_map<std::uint64_t, Block*> blocks;
+      for (std::size_t i = 0; i < table_.residents(); ++i) blocks[table_.resident(i).number] = &table_.resident(i);
+      for (Block* block : table_.absent()) blocks[block->number] = block;
+      prepare(blocks);
+    }
+    count_followed(counts_);
+    executor_.follow(source);
+    follower_ = source != nullptr ? &t_state : nullptr;
+    is_followed_.store(source != nullptr, std::memory_order_relaxed);
   }
-  count_followed(counts_);
-  executor_.follow(source);
-  follower_ = source != nullptr ? &t_state : nullptr;
-  is_followed_.store(source != nullptr, std::memory_order_relaxed);
+  // Another plan may go on with what the one before had made.
+  if (Rebuilder* const rebuilder = source == nullptr ? rebuilder_.load() : nullptr) rebuilder->end_plan();
 }
 
 OpEnd Pager::begin_op(const base::OpSignature& op, std::span<Block* const> touched) {

@@ -27,6 +27,8 @@ class Rebuilder {
   /// Runs a replay that a plan has here, if it can, and tells the pager of its begin and end in any case. Returns
   /// whether the plan expected it.
   virtual bool replay(const DueReplay& due) noexcept = 0;
+  /// No plan is followed any more: what replays made for later ones goes.
+  virtual void end_plan() noexcept = 0;
   /// Rebuilds a dropped block; does nothing if another thread did, or if it died. Throws OverBudget, IoError, or what
   /// an op throws.
   virtual void rebuild(std::uint64_t block) = 0;

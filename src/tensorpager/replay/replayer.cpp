@@ -163,6 +163,16 @@ bool Replayer::replay(const pager::DueReplay& due) noexcept {
   return is_expected;
 }
 
+void Replayer::end_plan() noexcept {
+  std::unordered_map<std::uint64_t, Captured> captured;  // what is freed may call us
+  {
+    const std::scoped_lock lock(captured_lock_);
+    captured.swap(captured_);
+  }
+  const std::scoped_lock running(running_);
+  made_.remove([](const Made::One&) { return true; });
+}
+
 /// Compares what a plan's row makes with what the program's op had made, where that is still there: it finds wrong
 /// rules, and what was written there since that no op announced. Reports a difference.
 bool Replayer::is_equal(const Call& call, const std::vector<c10::Storage>& expected,

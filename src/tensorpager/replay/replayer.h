@@ -26,6 +26,7 @@ class Replayer final : public pager::Rebuilder {
   void release(const pager::Block& block) noexcept override { recipes_.release(block.number); }
   bool expose(pager::Block& block) noexcept override { return recipes_.expose(block); }
   bool replay(const pager::DueReplay& due) noexcept override;
+  void end_plan() noexcept override;
   void rebuild(std::uint64_t block) override;
   void settle(std::uint64_t block) override;
   bool settle_elsewhere(std::uint64_t block) noexcept override;
