@@ -4,6 +4,7 @@
 #include <torch/headeronly/version.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "tensorpager/base/errors.h"
 
@@ -14,8 +15,8 @@ BlasWorkspaces* g_workspaces = nullptr;  // deleters are plain functions
 
 struct OfThread {
   device::QueueSet prepared = device::kNoQueue;
-  std::uint64_t freed = 0;  // see BlasWorkspaces::freed_, when they were prepared
-  bool is_taking = false;
+  std::uint64_t freed = 0;              // see BlasWorkspaces::freed_, when they were prepared
+  std::optional<device::Queue> taking;  // while torch takes them: the queue that they are for
 };
 constinit thread_local OfThread t_workspaces;
 
@@ -40,13 +41,13 @@ base::Bytes BlasWorkspaces::usual() {
 void BlasWorkspaces::prepare(device::Queue queue) {
   OfThread& mine = t_workspaces;
   if (const std::uint64_t freed = freed_.load(std::memory_order_relaxed); mine.freed != freed) [[unlikely]]
-    mine = {.prepared = device::kNoQueue, .freed = freed};
-  if ((mine.prepared & device::set_of(queue)) != 0 || mine.is_taking) [[likely]]
+    mine = {.prepared = device::kNoQueue, .freed = freed, .taking = mine.taking};
+  if ((mine.prepared & device::set_of(queue)) != 0 || mine.taking) [[likely]]
     return;
   struct Taking {
-    Taking() { t_workspaces.is_taking = true; }
-    ~Taking() { t_workspaces.is_taking = false; }
-  } const taking;
+    explicit Taking(device::Queue queue) { t_workspaces.taking = queue; }
+    ~Taking() { t_workspaces.taking.reset(); }
+  } const taking(queue);
   at::cuda::getCurrentCUDABlasHandle();
   at::cuda::getCUDABlasLtWorkspace();
   mine.prepared |= device::set_of(queue);
@@ -55,11 +56,12 @@ void BlasWorkspaces::prepare(device::Queue queue) {
 #endif
 
 void* BlasWorkspaces::take(base::Bytes size) {
-  if (!t_workspaces.is_taking) [[likely]]
+  if (!t_workspaces.taking) [[likely]]
     return nullptr;
+  const Kind kind{size, *t_workspaces.taking};
   {
     const std::lock_guard lock(mutex_);
-    const auto found = std::ranges::find_if(free_, [&](void* at) { return sizes_.at(at) == size; });
+    const auto found = std::ranges::find_if(free_, [&](void* at) { return kinds_.at(at) == kind; });
     if (found != free_.end()) {
       void* const at = *found;
       free_.erase(found);
@@ -69,7 +71,7 @@ void* BlasWorkspaces::take(base::Bytes size) {
   try {
     void* const at = pager_.acquire_for_good(size);
     const std::lock_guard lock(mutex_);
-    sizes_.emplace(at, size);
+    kinds_.emplace(at, kind);
     return at;
   } catch (const base::OverBudget&) {
     return nullptr;

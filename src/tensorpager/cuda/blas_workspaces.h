@@ -32,13 +32,19 @@ class BlasWorkspaces {
   void prepare(device::Queue queue);
   /// Memory that is never paged, if this thread takes a workspace now and there is room; else null.
   void* take(base::Bytes size);
-  /// torch frees a workspace. It serves the next one of its size.
+  /// torch frees a workspace. It serves the next one of its size in its queue, where kernels may still use it.
   static void give_back(void* at);
 
  private:
+  struct Kind {
+    base::Bytes size;
+    device::Queue queue;
+    friend bool operator==(const Kind&, const Kind&) = default;
+  };
+
   pager::Pager& pager_;
   std::mutex mutex_;
-  std::unordered_map<void*, base::Bytes> sizes_;  // of all that were taken
+  std::unordered_map<void*, Kind> kinds_;  // of all that were taken
   std::vector<void*> free_;
   std::atomic<std::uint64_t> freed_{0};  // how often one was; what threads have taken before may be gone then
 };
