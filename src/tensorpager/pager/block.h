@@ -3,7 +3,8 @@
 // operation: it says whether the block can be pinned, for reading or writing, and counts the pins.
 //
 // Only the pager, holding its lock, sets or clears absent, clean and dead, and it makes a block absent only from a word
-// without pins. A dead block's memory goes back at once; the record waits for the last pin.
+// without pins, or with those of the one op for which it moves the block. A dead block's memory goes back at once; the
+// record waits for the last pin.
 //
 // Under the rebinding binding a block is born unclaimed, and cannot be evicted before its storage is known.
 #pragma once

@@ -185,8 +185,8 @@ class Pager {
   OpEnd begin_replay(const DueReplay& replay, std::span<Block* const> touched);
   /// What it makes is compared with what the program's op had made, for the statistics.
   void note_comparison();
-  /// Takes the lock only if something moves at the op's end. Else the next thread that takes it notifies the source
-  /// first.
+  /// Takes the lock only if the op is a window's last one, or a replay. Else the next thread that takes it notifies the
+  /// source first.
   void end_op(OpEnd end) noexcept;
 
   bool is_placed() const { return placed_ != nullptr; }
