@@ -66,7 +66,7 @@ def test_program_under_hybrid_plans_keeps_its_bits(program, share, tmp_path):
     is_as_planned = differing == stats["windows_of_comparisons"] <= stats["plans"] - 1
     if program in QUICK:
         assert stats["drops"] > 20
-        assert differing == 0 if STABLE and share == "half" else is_as_planned
+        assert is_as_planned
         assert stats["windows_as_planned"] > 4
     # Of gan, with one arena, four windows were not as planned in four runs of six: the cause is not known.
     elif share == "half" and (STABLE or program != "gan"):
