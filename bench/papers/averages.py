@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from planned import GIB, Program, of_trace, plan_with, trace_of, vision
-from table import Table, percent
+from table import percent
 
 MACHINE = "titanx-12g"
 ABOVE_FLOOR = 1.1  # the budget
@@ -28,14 +28,14 @@ ROWS = [
 ]
 
 
-def make(rows: list[Row], folder: Path) -> Table:
-    table = Table(["net", "vDNN", "need, GiB", "budget, % of it", "average, % of it", "overhead, %"])
-    for row in rows:
-        trace = trace_of(row.program, MACHINE, folder)
-        alone = of_trace(MACHINE, trace)
-        need, budget = alone["need_bytes"], int(ABOVE_FLOOR * alone["floor_bytes"])
-        plan = plan_with(MACHINE, str(budget), trace)
-        of_plan = [percent(plan["average_bytes"] / need), percent(plan["overhead"])] if plan["fits"] else ["none"] * 2
-        cells = [row.name, row.published, f"{need / GIB:.2f}", percent(budget / need), *of_plan]
-        table.add(cells, {"name": row.name, "published": row.published, "alone": alone, "plan": plan})
-    return table
+HEADS = ["net", "vDNN", "need, GiB", "budget, % of it", "average, % of it", "overhead, %"]
+
+
+def make(row: Row, folder: Path) -> tuple[list, dict]:
+    trace = trace_of(row.program, MACHINE, folder)
+    alone = of_trace(MACHINE, trace)
+    need, budget = alone["need_bytes"], int(ABOVE_FLOOR * alone["floor_bytes"])
+    plan = plan_with(MACHINE, str(budget), trace)
+    of_plan = [percent(plan["average_bytes"] / need), percent(plan["overhead"])] if plan["fits"] else ["none"] * 2
+    cells = [row.name, row.published, f"{need / GIB:.2f}", percent(budget / need), *of_plan]
+    return cells, {"name": row.name, "published": row.published, "alone": alone, "plan": plan}

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from planned import COMMAND, HERE, Program, large, plan_with, trace_of, vision
-from table import Table, percent
+from table import or_none, percent
 
 OLDEST = "7.5"  # compute capability that torch's cuDNN has recurrent nets for
 
@@ -65,6 +65,8 @@ ROWS = [
     ),
 ]
 OVERHEADS = (0.03, 0.1, 0.25, 0.5)
+HEADS = ["net", "machine, memory", "the paper", "overhead there", "plain PyTorch", "without paging"]
+HEADS += [*(f"at {overhead:.0%}" for overhead in OVERHEADS), "at any cost"]
 
 
 def machine_of(row: Row, folder: Path) -> str:
@@ -96,24 +98,16 @@ def cell(point: dict | None) -> str:
     return f"{point['size']} ({percent(point['overhead'])}%)" if point else "none"
 
 
-def make(rows: list[Row], folder: Path) -> Table:
-    heads = ["net", "machine, memory", "the paper", "overhead there", "plain PyTorch", "without paging"]
-    table = Table([*heads, *(f"at {overhead:.0%}" for overhead in OVERHEADS), "at any cost"])
-    for row in rows:
-        machine = machine_of(row, folder)
-        there, found = at_its_batch(row, machine, folder), fit(row, machine)
-        within = {entry["overhead"]: entry["largest"] for entry in found["within"]}
-        overhead = (
-            f"{percent(there['overhead'])}%" if there["fits"] else "not stated" if row.reached is None else "none"
-        )
-        cells = [
-            row.name,
-            f"`{row.machine}`, {row.budget}",
-            row.paper,
-            overhead,
-            found["plain"],
-            found["unpaged"]["size"],
-        ]
-        cells += [cell(within[overhead]) for overhead in OVERHEADS] + [cell(found["largest"])]
-        table.add(cells, {"name": row.name, "paper": row.paper, "reached": row.reached, "there": there, "fit": found})
-    return table
+def size_of(point: dict | None) -> str:
+    return or_none(point and point["size"])
+
+
+def make(row: Row, folder: Path) -> tuple[list, dict]:
+    machine = machine_of(row, folder)
+    there, found = at_its_batch(row, machine, folder), fit(row, machine)
+    within = {entry["overhead"]: entry["largest"] for entry in found["within"]}
+    overhead = f"{percent(there['overhead'])}%" if there["fits"] else "not stated" if row.reached is None else "none"
+    cells = [row.name, f"`{row.machine}`, {row.budget}", row.paper, overhead]
+    cells += [or_none(found["plain"]), size_of(found["unpaged"])]
+    cells += [cell(within[overhead]) for overhead in OVERHEADS] + [cell(found["largest"])]
+    return cells, {"name": row.name, "paper": row.paper, "reached": row.reached, "there": there, "fit": found}

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from planned import MB, large, of_trace, plan_with, trace_of
-from table import Table, percent
+from table import percent
 
 MACHINE = "m40-12g"
 ABOVE_FLOOR = 1.1  # the least budget tried
@@ -26,17 +26,23 @@ ROWS = [
 ]
 
 
-def make(rows: list[Row], folder: Path) -> Table:
-    heads = ["net", "the paper, MB", "need, MB", "overhead in the paper's peak, %", f"{ABOVE_FLOOR} of the floor, MB"]
-    table = Table([*heads, "overhead there, %"])
-    for row in rows:
-        trace = trace_of(large("resnet50", f"--depth {row.depth}").with_batch(32), MACHINE, folder)
-        alone = of_trace(MACHINE, trace)
-        least = int(ABOVE_FLOOR * alone["floor_bytes"])
-        budgets = {"paper": min(row.after * MB, alone["need_bytes"]), "least": least}
-        plans = {name: plan_with(MACHINE, str(budget), trace) for name, budget in budgets.items()}
-        overheads = {name: percent(plan["overhead"]) if plan["fits"] else "none" for name, plan in plans.items()}
-        cells = [row.name, f"{row.before} -> {row.after}", alone["need_bytes"] // MB]
-        cells += [overheads["paper"], least // MB, overheads["least"]]
-        table.add(cells, {**row._asdict(), "alone": alone, "plans": plans})
-    return table
+HEADS = [
+    "net",
+    "the paper, MB",
+    "need, MB",
+    "overhead in the paper's peak, %",
+    f"{ABOVE_FLOOR} of the floor, MB",
+    "overhead there, %",
+]
+
+
+def make(row: Row, folder: Path) -> tuple[list, dict]:
+    trace = trace_of(large("resnet50", f"--depth {row.depth}").with_batch(32), MACHINE, folder)
+    alone = of_trace(MACHINE, trace)
+    least = int(ABOVE_FLOOR * alone["floor_bytes"])
+    budgets = {"paper": min(row.after * MB, alone["need_bytes"]), "least": least}
+    plans = {name: plan_with(MACHINE, str(budget), trace) for name, budget in budgets.items()}
+    overheads = {name: percent(plan["overhead"]) if plan["fits"] else "none" for name, plan in plans.items()}
+    cells = [row.name, f"{row.before} -> {row.after}", alone["need_bytes"] // MB]
+    cells += [overheads["paper"], least // MB, overheads["least"]]
+    return cells, {**row._asdict(), "alone": alone, "plans": plans}

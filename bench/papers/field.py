@@ -4,7 +4,7 @@ from pathlib import Path
 
 import planned
 from planned import GIB, Program, Row, large, of_trace, plan_with, trace_of, vision
-from table import Table, percent
+from table import percent
 
 LLAMA = "--batch 4 --length 4096 --in-backward"
 ROWS = [
@@ -48,17 +48,16 @@ ROWS = [
 ]
 
 
-def make(rows: list[Row], folder: Path) -> Table:
-    table = Table(["program", "machine, budget", "need, GiB", "published", "speed of hybrid, %", "of pages, %"])
-    for row in rows:
-        trace = trace_of(row.program, row.machine, folder)
-        alone = of_trace(row.machine, trace)
-        other = of_trace(row.machine, trace_of(row.compared_with, row.machine, folder)) if row.compared_with else alone
-        plans = {name: plan_with(row.machine, row.budget, trace, name) for name in ("hybrid", "pages")}
-        speeds = [
-            percent(other["step_seconds"] / plan["step_seconds"], 0) if plan["fits"] else "none"
-            for plan in plans.values()
-        ]
-        cells = [row.name, f"`{row.machine}`, {row.budget}", f"{alone['need_bytes'] / GIB:.1f}", row.published, *speeds]
-        table.add(cells, {"name": row.name, "published": row.published, "alone": alone, "other": other, "plans": plans})
-    return table
+HEADS = ["program", "machine, budget", "need, GiB", "published", "speed of hybrid, %", "of pages, %"]
+
+
+def make(row: Row, folder: Path) -> tuple[list, dict]:
+    trace = trace_of(row.program, row.machine, folder)
+    alone = of_trace(row.machine, trace)
+    other = of_trace(row.machine, trace_of(row.compared_with, row.machine, folder)) if row.compared_with else alone
+    plans = {name: plan_with(row.machine, row.budget, trace, name) for name in ("hybrid", "pages")}
+    speeds = [
+        percent(other["step_seconds"] / plan["step_seconds"], 0) if plan["fits"] else "none" for plan in plans.values()
+    ]
+    cells = [row.name, f"`{row.machine}`, {row.budget}", f"{alone['need_bytes'] / GIB:.1f}", row.published, *speeds]
+    return cells, {"name": row.name, "published": row.published, "alone": alone, "other": other, "plans": plans}

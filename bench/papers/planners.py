@@ -11,10 +11,11 @@ import os
 from pathlib import Path
 
 from planned import GB, GIB, Row, large, plan_with, trace_of, vision
-from table import Table, percent
+from table import percent
 
 PLANNERS = "meng vdnn vdnnpp accudnn layrub sqrt dtr monet capuchin recompute pages hybrid".split()
 HEADS_OF_BYTES = ["out / host, GiB", "of out", "of vdnn's out", "waste"]  # of hybrid's plan; shares in percent
+HEADS = ["program", "machine, budget", "published", *PLANNERS, *HEADS_OF_BYTES]
 SECONDS_FOR_A_PLAN = 600
 
 
@@ -89,17 +90,12 @@ def cells_of_bytes(plans: dict) -> list[str]:
     return [f"{out / GIB:.1f} / {host / GIB:.1f}", of_out, of_vdnn, percent(hybrid["placement_waste"])]
 
 
-def make(rows: list[Row], folder: Path) -> Table:
-    table = Table(["program", "machine, budget", "published", *PLANNERS, *HEADS_OF_BYTES])
+def make(row: Row, folder: Path) -> tuple[list, dict]:
+    trace = trace_of(row.program, row.traced_on or row.machine, folder)
+    plan = functools.partial(plan_with, row.machine, row.budget, trace, timeout=SECONDS_FOR_A_PLAN)
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        for row in rows:
-            trace = trace_of(row.program, row.traced_on or row.machine, folder)
-            plan = functools.partial(plan_with, row.machine, row.budget, trace, timeout=SECONDS_FOR_A_PLAN)
-            found = dict(zip(PLANNERS, pool.map(plan, PLANNERS)))
-            budget = row.budget if not row.budget.isdigit() else f"{int(row.budget) / GB:g} GB"
-            place = f"`{row.machine}`, {budget}"
-            table.add(
-                [row.name, place, row.published, *map(cell, found.values()), *cells_of_bytes(found)],
-                {"name": row.name, "place": place, "published": row.published, "plans": found},
-            )
-    return table
+        found = dict(zip(PLANNERS, pool.map(plan, PLANNERS)))
+    budget = row.budget if not row.budget.isdigit() else f"{int(row.budget) / GB:g} GB"
+    place = f"`{row.machine}`, {budget}"
+    cells = [row.name, place, row.published, *map(cell, found.values()), *cells_of_bytes(found)]
+    return cells, {"name": row.name, "place": place, "published": row.published, "plans": found}

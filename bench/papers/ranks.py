@@ -6,9 +6,9 @@ Gradients are averaged by a ring of 10 GB/s, as DistributedDataParallel does it.
 from pathlib import Path
 from typing import NamedTuple
 
-from batches import fit
+from batches import fit, size_of
 from planned import Program, vision
-from table import Table, percent
+from table import or_none, percent
 
 RANKS = ("--ranks", "8", "--interconnect", "10GB/s")
 
@@ -30,14 +30,19 @@ ROWS = [
 ]
 
 
-def make(rows: list[Row], folder: Path) -> Table:
-    heads = ["net", "machine, memory", "published", "plain PyTorch's batch", "the quickest", "at 10 %"]
-    table = Table([*heads, "samples a second", "scaling on 8, %", "if all were resident, %"])
-    for row in rows:
-        found = fit(row, row.machine, *RANKS)
-        ranks, within = found["data_parallel"], {at["overhead"]: at["largest"] for at in found["within"]}
-        cells = [row.name, f"`{row.machine}`, {row.budget}", row.published, found["plain"], found["quickest"]["size"]]
-        cells += [within[0.1]["size"], f"{ranks['per_second']:.0f}"]
-        cells += [percent(ranks["efficiency"]), percent(ranks["efficiency_resident"])]
-        table.add(cells, {**row._asdict(), "program": row.program.options, "fit": found})
-    return table
+HEADS = ["net", "machine, memory", "published", "plain PyTorch's batch", "the quickest", "at 10 %"]
+HEADS += ["samples a second", "scaling on 8, %", "if all were resident, %"]
+
+
+def cells_of_ranks(ranks: dict | None) -> list[str]:
+    if ranks is None:
+        return ["none"] * 3
+    return [f"{ranks['per_second']:.0f}", percent(ranks["efficiency"]), percent(ranks["efficiency_resident"])]
+
+
+def make(row: Row, folder: Path) -> tuple[list, dict]:
+    found = fit(row, row.machine, *RANKS)
+    within = {at["overhead"]: at["largest"] for at in found["within"]}
+    cells = [row.name, f"`{row.machine}`, {row.budget}", row.published, or_none(found["plain"])]
+    cells += [size_of(found["quickest"]), size_of(within[0.1]), *cells_of_ranks(found["data_parallel"])]
+    return cells, {**row._asdict(), "program": row.program.options, "fit": found}

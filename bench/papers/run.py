@@ -3,8 +3,8 @@
 .venv/bin/python bench/papers/run.py [--tables NAME ...] [--only TEXT ...] [--full] [-o docs/benchmarks]
 
 Tables: batches, planners, depths, averages, field, ranks. --full adds rows that take minutes each, --only takes the rows whose names
-have one of these texts. -o FOLDER writes papers.json, papers.md and pictures; rows that this run does not make stay as they are
-there.
+have one of these texts. -o FOLDER writes papers.json and papers.md after each row, and pictures after each table; rows that this run
+does not make stay as they are there.
 """
 
 import argparse
@@ -20,7 +20,7 @@ import field
 import pictures
 import planners
 import ranks
-from table import line
+from table import head, line
 
 TABLES = {
     "batches": batches,
@@ -54,9 +54,28 @@ def markdown(tables: dict) -> str:
     for name, table in tables.items():
         lines = [line(entry["cells"]) for entry in table["lines"]]
         picture = f"\n\n![{name}]({name}.svg)" if name in pictures.OF_TABLES else ""
-        head = [line(table["heads"]), "|" + "---|" * len(table["heads"])]
-        parts.append(f"## {name.capitalize()}\n\n{table['what']}\n\n" + "\n".join(head + lines) + picture)
+        text = "\n".join([head(table["heads"]), *lines])
+        parts.append(f"## {name.capitalize()}\n\n{table['what']}\n\n{text}{picture}")
     return "\n\n".join(parts) + "\n"
+
+
+def timed(module, row, folder: Path) -> dict:
+    """The row's line, printed, with the seconds that it took to make."""
+    begin = time.perf_counter()
+    cells, result = module.make(row, folder)
+    seconds = round(time.perf_counter() - begin, 1)
+    print(line(cells), flush=True)
+    return {"key": key_of(row), "cells": list(map(str, cells)), "seconds": seconds, "result": result}
+
+
+def write(tables: dict, folder: Path | None) -> None:
+    if not folder:
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    partial = folder / "papers.json.partial"  # so that a run that is cut leaves a whole file
+    partial.write_text(json.dumps(tables, indent=1) + "\n")
+    partial.replace(folder / "papers.json")
+    (folder / "papers.md").write_text(markdown(tables))
 
 
 def main() -> None:
@@ -72,20 +91,17 @@ def main() -> None:
         for name in options.tables:
             module, begin = TABLES[name], time.perf_counter()
             rows = chosen(module.ROWS, options)
-            print(f"\n## {name}\n", flush=True)
-            table = module.make(rows, Path(folder))
-            made = {
-                key_of(row): {"key": key_of(row), "cells": cells, "result": result}
-                for row, cells, result in zip(rows, table.cells, table.results)
-            }
-            lines = update(all_tables.get(name, {}).get("lines", []), module.ROWS, made)
+            print(f"\n## {name}\n\n{head(module.HEADS)}", flush=True)
+            kept = update(all_tables.get(name, {}).get("lines", []), module.ROWS, {})
             what = " ".join(module.__doc__.strip().split())
-            all_tables[name] = {"what": what, "heads": table.heads, "lines": lines}
+            all_tables[name] = {"what": what, "heads": module.HEADS, "lines": kept}
+            write(all_tables, options.o)
+            for row in rows:
+                made = timed(module, row, Path(folder))
+                all_tables[name]["lines"] = update(all_tables[name]["lines"], module.ROWS, {made["key"]: made})
+                write(all_tables, options.o)
             print(f"{len(rows)} rows in {time.perf_counter() - begin:.0f} s", flush=True)
-            if file:
-                file.parent.mkdir(parents=True, exist_ok=True)
-                file.write_text(json.dumps(all_tables, indent=1) + "\n")
-                (options.o / "papers.md").write_text(markdown(all_tables))
+            if options.o:
                 pictures.write(all_tables, options.o)
 
 

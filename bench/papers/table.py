@@ -1,21 +1,16 @@
-"""Tables in Markdown, printed while they are made."""
+"""Tables in Markdown."""
 
 
 def line(cells: list) -> str:
     return "| " + " | ".join(map(str, cells)) + " |"
 
 
-class Table:
-    def __init__(self, heads: list[str]) -> None:
-        self.heads = heads
-        self.cells: list[list[str]] = []  # by line
-        self.results: list[dict] = []  # what each line was made of
-        print(line(heads) + "\n|" + "---|" * len(heads), flush=True)
+def head(names: list[str]) -> str:
+    return line(names) + "\n|" + "---|" * len(names)
 
-    def add(self, cells: list, result: dict) -> None:
-        self.cells.append([str(cell) for cell in cells])
-        self.results.append(result)
-        print(line(cells), flush=True)
+
+def or_none(value) -> str:
+    return "none" if value is None else str(value)
 
 
 def percent(share: float, digits: int = 1) -> str:
