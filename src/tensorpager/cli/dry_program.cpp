@@ -16,6 +16,7 @@
 #include "tensorpager/base/config.h"
 #include "tensorpager/base/errors.h"
 #include "tensorpager/cli/start_program.h"
+#include "tensorpager/cli/wait_status.h"
 
 namespace tensorpager::cli {
 namespace {
@@ -68,12 +69,18 @@ int run_child(const Settings& settings, const Program& program, const files::pat
 
 bool has_succeeded(int status) { return WIFEXITED(status) && WEXITSTATUS(status) == 0; }
 
-std::string how_it_ended(int status) {
-  return WIFSIGNALED(status) ? "was ended by signal " + std::to_string(WTERMSIG(status))
-                             : "ended with exit code " + std::to_string(WEXITSTATUS(status));
-}
-
 std::string last_lines(const files::path& log) { return log.empty() ? "" : "; its last lines:" + tail_of(log); }
+
+/// Removes the directory once no process has the other end of the pipe.
+[[noreturn]] void remove_at_the_end(int alive, const files::path& directory) {
+  setsid();  // an interrupt from the terminal is sent to a whole process group
+  for (const int file : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) close(file);
+  char nothing = 0;
+  while (read(alive, &nothing, 1) < 0 && errno == EINTR) continue;
+  std::error_code ignored;
+  files::remove_all(directory, ignored);
+  _exit(0);
+}
 
 }  // namespace
 
@@ -81,11 +88,26 @@ Scratch::Scratch() {
   std::string name = (files::temp_directory_path() / "tensorpager-XXXXXX").string();
   if (mkdtemp(name.data()) == nullptr) throw base::IoError("mkdtemp", name, base::Bytes(0), errno);
   path_ = name;
+  int ends[2] = {-1, -1};
+  if (pipe2(ends, O_CLOEXEC) == 0) remover_ = fork();
+  if (ends[0] < 0 || remover_ < 0) {
+    const int error = errno;
+    close(ends[0]), close(ends[1]);
+    std::error_code ignored;
+    files::remove(path_, ignored);
+    throw base::IoError(ends[0] < 0 ? "pipe2" : "fork", "what removes " + name, base::Bytes(0), error);
+  }
+  if (remover_ == 0) {
+    close(ends[1]);
+    remove_at_the_end(ends[0], path_);
+  }
+  close(ends[0]);
+  alive_ = ends[1];
 }
 
 Scratch::~Scratch() {
-  std::error_code ignored;
-  files::remove_all(path_, ignored);
+  close(alive_);
+  while (waitpid(remover_, nullptr, 0) < 0 && errno == EINTR) continue;
 }
 
 void run_dry(const DryRun& run, const Program& program, const char* what) {

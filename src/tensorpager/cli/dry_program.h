@@ -1,6 +1,8 @@
 // Runs a program in a child process, dry as a rule, to learn what one of its steps does.
 #pragma once
 
+#include <sys/types.h>
+
 #include <chrono>
 #include <filesystem>
 #include <optional>
@@ -11,7 +13,8 @@
 
 namespace tensorpager::cli {
 
-/// A temporary directory, removed at the end of its scope. Throws IoError if there is none.
+/// A temporary directory, removed at the end of its scope, and if this process is interrupted or killed: a process of
+/// its own waits for that. Throws IoError if there is none.
 class Scratch {
  public:
   Scratch();
@@ -22,6 +25,8 @@ class Scratch {
 
  private:
   std::filesystem::path path_;
+  int alive_ = -1;     // an end of a pipe, which is closed when this process ends
+  pid_t remover_ = 0;  // the process that removes the directory then
 };
 
 struct DryRun {
