@@ -108,6 +108,11 @@ def test_gpu_that_cannot_be_paged_on_is_a_warning(other_python):
     assert "no kernel image" in gpu["found"] and "new enough for torch's CUDA" in gpu["advice"]
 
 
+def test_process_that_outlives_the_python_is_not_waited_for(other_python):
+    done = run_command("doctor", "--json", "--python", other_python(FOUND, TORCH, TRIAL, end="sleep 30 &"), seconds=20)
+    assert done.returncode == 0 and checks_of(done)["trial"]["verdict"] == "ok"
+
+
 def test_python_that_is_missing_is_told():
     done = run_command("doctor", "--python", "/no/python")
     assert done.returncode == 1

@@ -1,5 +1,7 @@
 #include "tensorpager/cli/ask_python.h"
 
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -11,6 +13,7 @@
 
 #include "tensorpager/base/errors.h"
 #include "tensorpager/base/options.h"
+#include "tensorpager/cli/wait_status.h"
 
 namespace tensorpager::cli {
 namespace {
@@ -34,36 +37,40 @@ void run_with_output_to(int file, const std::vector<std::string>& command) {
   _exit(kCommandNotFound);
 }
 
+/// What is in the file now.
+std::string contents_of(int file) {
+  struct stat status {};
+  fstat(file, &status);
+  std::string contents(static_cast<std::size_t>(status.st_size), '\0');
+  const ssize_t count = pread(file, contents.data(), contents.size(), 0);
+  contents.resize(count > 0 ? static_cast<std::size_t>(count) : 0);
+  return contents;
+}
+
 }  // namespace
 
 bool Answer::is_not_found() const { return WIFEXITED(status) && WEXITSTATUS(status) == kCommandNotFound; }
 
 std::string Answer::how_it_ended() const {
-  if (!WIFSIGNALED(status)) return "ended with exit code " + std::to_string(WEXITSTATUS(status));
-  if (WTERMSIG(status) == SIGALRM) return "no answer after " + std::to_string(kPatience) + " s";
-  return "ended by signal " + std::to_string(WTERMSIG(status));
+  if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM) return "no answer after " + std::to_string(kPatience) + " s";
+  return cli::how_it_ended(status);
 }
 
 Answer ask_python(const std::vector<std::string>& command) {
-  int ends[2];
-  if (pipe(ends) != 0) throw base::IoError("pipe", "a pipe", base::Bytes(0), errno);
+  // No pipe: a process that was started with the interpreter and outlives it would keep that open.
+  const int file = memfd_create("tensorpager answer", MFD_CLOEXEC);
+  if (file < 0) throw base::IoError("memfd_create", "a file in memory", base::Bytes(0), errno);
   const pid_t child = fork();
   if (child < 0) {
     const int error = errno;
-    close(ends[0]), close(ends[1]);
+    close(file);
     throw base::IoError("fork", command.front(), base::Bytes(0), error);
   }
-  if (child == 0) {
-    close(ends[0]);
-    run_with_output_to(ends[1], command);
-  }
-  close(ends[1]);
-  std::string output;
-  char buffer[4096];
-  for (ssize_t n; (n = read(ends[0], buffer, sizeof buffer)) > 0;) output.append(buffer, static_cast<std::size_t>(n));
-  close(ends[0]);
+  if (child == 0) run_with_output_to(file, command);
   Answer answer;
   while (waitpid(child, &answer.status, 0) < 0 && errno == EINTR) continue;
+  const std::string output = contents_of(file);
+  close(file);
   for (std::size_t begin = 0, end; (end = output.find('\n', begin)) != std::string::npos; begin = end + 1) {
     const auto line = nlohmann::ordered_json::parse(output.begin() + static_cast<std::ptrdiff_t>(begin),
                                                     output.begin() + static_cast<std::ptrdiff_t>(end), nullptr, false);

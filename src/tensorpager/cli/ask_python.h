@@ -16,7 +16,8 @@ struct Answer {
 };
 
 /// Runs a program without a session and merges the JSON objects that it prints, one a line; skips other lines, as other
-/// code may print when Python starts. Discards its standard error, and kills it after five minutes. Throws IoError.
+/// code may print when Python starts. Discards its standard error, and kills it after five minutes. Processes that
+/// outlive it are not waited for. Throws IoError.
 Answer ask_python(const std::vector<std::string>& command);
 
 /// `python`, or `python3` if there is none on the PATH.
