@@ -150,7 +150,8 @@ void print_fit_json(const FitAnswer& answer) {
                     {"as_scaled", answer.is_as_scaled},
                     {"checked", answer.checked},
                     {"tried", tried}};
-  std::printf("%s\n", all.dump(2).c_str());
+  // The last lines of a program may be no UTF-8.
+  std::printf("%s\n", all.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
 }
 
 void print_fit(const FitAnswer& answer) {
