@@ -62,6 +62,30 @@ def test_program_that_does_not_exist_removes_no_file_of_an_earlier_run(verb, tmp
     assert file.read_text() == "of an earlier run"
 
 
+@pytest.mark.parametrize(
+    ("verb", "code"),
+    [
+        pytest.param(("trace",), 2, id="trace"),
+        pytest.param(
+            ("estimate", "--machine", "h100-80g"), 1, marks=pytest.mark.stable("it is a dry run"), id="estimate"
+        ),
+    ],
+)
+def test_wrong_option_removes_no_file_of_an_earlier_run(verb, code, tmp_path):
+    file = tmp_path / "step.trace"
+    file.write_text("of an earlier run")
+    done = run_command(*verb, "-o", file, "--", "true", variables={"TENSORPAGER_SPILL": "/nowhere/at/all"})
+    assert done.returncode == code and "a spill file in /nowhere/at/all" in done.stderr
+    assert file.read_text() == "of an earlier run"
+
+
+def test_file_that_cannot_be_written_is_told_before_the_program_runs(tmp_path):
+    file = tmp_path / "missing" / "step.trace"
+    done = run_command("estimate", "--machine", "h100-80g", "-o", file, "--", "no_such_program")
+    assert done.returncode == 1 and done.stdout == ""
+    assert str(file) in done.stderr and "no_such_program" not in done.stderr
+
+
 def test_unknown_option_is_told():
     assert "--bugdet" in one_line(run_command("run", "--bugdet", "1GiB", "--", "echo", "ran"))
 

@@ -1,11 +1,12 @@
 // `tensorpager estimate`: what a program needs on a card that this machine does not have. It runs the program dry,
 // reads what torch's own allocator did, and simulates what less memory would cost.
+#include <cerrno>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <optional>
 
 #include "tensorpager/base/errors.h"
-#include "tensorpager/base/records.h"
 #include "tensorpager/cli/command.h"
 #include "tensorpager/cli/dry_program.h"
 #include "tensorpager/cli/emulate.h"
@@ -24,6 +25,14 @@ struct EstimateOptions {
   bool json = false, verbose = false;
 };
 
+/// Reports an unwritable file now, not after the dry run, and changes nothing.
+void require_writable(const std::string& path) {
+  std::error_code ignored;
+  const bool is_new = !files::exists(path, ignored);
+  if (!std::ofstream(path, std::ios::app)) throw base::IoError("write", path, base::Bytes(0), errno);
+  if (is_new) files::remove(path, ignored);
+}
+
 fit::Estimate look_at(const machine::Machine& machine, std::optional<base::Bytes> asked, const DryRun& run) {
   const TorchMemory torch = torch_memory_of(run);
   return fit::estimate(trace::read_trace_file(run.trace.string()), machine, torch.most_allocated, torch.most_reserved,
@@ -39,15 +48,16 @@ void estimate(const EstimateOptions& options, const Program& program) {
   std::optional<base::Bytes> asked;
   if (!options.budget.empty()) asked = base::parse_size(options.budget, machine.card->memory);
   const Scratch scratch;
-  const files::path trace = options.trace.empty() ? scratch / "step.trace" : files::absolute(options.trace);
-  if (!options.trace.empty()) base::write_whole_file(trace.string(), "");
+  if (!options.trace.empty()) require_writable(options.trace);
   const DryRun run{.card = options.card,
-                   .trace = trace,
+                   .trace = scratch / "step.trace",
                    .stats = scratch / "stats.json",
                    .log = options.verbose ? files::path() : scratch / "log",
                    .budget = machine.card->memory,
                    .longer = kLonger};
   run_dry(run, program, "estimate");
+  // A trace of an earlier run is replaced by a whole one only.
+  if (!options.trace.empty()) files::copy_file(run.trace, options.trace, files::copy_options::overwrite_existing);
   const fit::Estimate found = look_at(machine, asked, run);
   if (options.json)
     print_estimate_json(options.card, found);

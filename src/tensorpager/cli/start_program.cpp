@@ -77,8 +77,6 @@ base::InvalidArgument cannot_start(const std::string& program, int error) {
                                "; is it on the PATH, or its virtual environment active?");
 }
 
-}  // namespace
-
 void require_program(const std::string& name) {
   int error = ENOENT;
   const auto may_run = [&error](const std::filesystem::path& file) {
@@ -98,7 +96,9 @@ void require_program(const std::string& name) {
   throw cannot_start(name, error);
 }
 
-void start_program(const Settings& settings, const Program& program) {
+}  // namespace
+
+void prepare_program(const Settings& settings, const Program& program) {
   export_settings(settings);
   const auto dry = settings.find("TENSORPAGER_DRY");
   const bool is_dry = dry != settings.end() && dry->second == "1";
@@ -120,6 +120,9 @@ void start_program(const Settings& settings, const Program& program) {
   unsetenv("TENSORPAGER_OWNER_RANK");
   export_text("TENSORPAGER_RUN", std::to_string(getpid()));
   require_program(program[0]);
+}
+
+void execute_program(const Program& program) {
   forget_file(std::getenv("TENSORPAGER_STATS"));
   forget_file(std::getenv("TENSORPAGER_TRACE"));
 
@@ -128,6 +131,11 @@ void start_program(const Settings& settings, const Program& program) {
   arguments.push_back(nullptr);
   execvp(arguments[0], arguments.data());
   throw cannot_start(program[0], errno);
+}
+
+void start_program(const Settings& settings, const Program& program) {
+  prepare_program(settings, program);
+  execute_program(program);
 }
 
 }  // namespace tensorpager::cli

@@ -7,11 +7,14 @@
 
 namespace tensorpager::cli {
 
-/// Throws InvalidArgument if there is no such program, by its path or on the PATH. Call it before files of an earlier
-/// run are replaced.
-void require_program(const std::string& name);
+/// Does all but to execute the program, and changes no file. Throws InvalidArgument if an option is wrong, or there is
+/// no such program, by its path or on the PATH.
+void prepare_program(const Settings& settings, const Program& program);
 
-/// Throws InvalidArgument if the program cannot be started; otherwise does not return.
+/// Executes a prepared program. Throws InvalidArgument if it cannot be started; otherwise does not return.
+[[noreturn]] void execute_program(const Program& program);
+
+/// Both.
 [[noreturn]] void start_program(const Settings& settings, const Program& program);
 
 }  // namespace tensorpager::cli

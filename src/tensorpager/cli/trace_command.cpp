@@ -31,10 +31,10 @@ void check(const TraceOptions& options, const Program& program) {
 void trace(TraceOptions options, const Program& program) {
   check(options, program);
   options.settings["TENSORPAGER_EMULATE"] = options.machine;
-  require_program(program[0]);
+  prepare_program(options.settings, program);
   // Reports an unwritable file now, not after hours.
   base::write_whole_file(options.settings.at("TENSORPAGER_TRACE"), "");
-  start_program(options.settings, program);
+  execute_program(program);
 }
 
 }  // namespace
