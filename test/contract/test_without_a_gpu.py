@@ -326,6 +326,7 @@ def test_estimate_of_a_program_that_fails_shows_its_last_lines(tmp_path):
         (("trace", "--machine", CARD, "-o", "a", "--", "true"), "write --device cuda, too"),
         (("run", "--emulate", "tpu", "--", "true"), "'tpu' is no machine"),
         (("run", "--emulate", "9xh100-80g", "--", "true"), "1 to 8 cards"),
+        (("run", "--emulate", "16xh100-80g", "--", "true"), "1 to 8 cards can be emulated, not 16; write 8xh100-80g"),
         (("estimate", "--machine", CARD), "no program"),
         (("trace", "--dry", "--binding", "rebinding", "-o", "a", *program("gpt")), "a dry run has no fuzzer"),
     ],

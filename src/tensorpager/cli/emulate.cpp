@@ -1,7 +1,6 @@
 #include "tensorpager/cli/emulate.h"
 
 #include <algorithm>
-#include <cctype>
 #include <cstdlib>
 #include <filesystem>
 #include <sstream>
@@ -24,12 +23,14 @@ struct Cards {
 };
 
 Cards parse(const std::string& card) {
-  const bool has_number = card.size() > 2 && std::isdigit(static_cast<unsigned char>(card[0])) != 0 && card[1] == 'x';
-  if (!has_number) return {.number = 1, .machine = card};
+  const std::size_t digits = std::min(card.find_first_not_of("0123456789"), card.size());
+  if (digits == 0 || digits + 1 >= card.size() || card[digits] != 'x') return {.number = 1, .machine = card};
+  const std::string machine = card.substr(digits + 1), most = std::to_string(kMostDevices);
   const auto number = static_cast<unsigned>(card[0] - '0');
-  if (number == 0 || number > kMostDevices)
-    throw base::InvalidArgument("'" + card + "': 1 to " + std::to_string(kMostDevices) + " cards can be emulated");
-  return {.number = number, .machine = card.substr(2)};
+  if (digits > 1 || number == 0 || number > kMostDevices)
+    throw base::InvalidArgument("'" + card + "': 1 to " + most + " cards can be emulated, not " +
+                                card.substr(0, digits) + "; write " + most + "x" + machine + " or fewer");
+  return {.number = number, .machine = machine};
 }
 
 /// See fake_cuda::parse_speeds. A link's rate is that of its largest transfers.
