@@ -1,13 +1,17 @@
 """`tensorpager fit`: the batches that it names are those of real runs, and what it cannot answer it says."""
 
 import json
+import os
 import re
+import signal
+import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 from emulated import card_of
-from launch import run_command
+from launch import COMMAND, environment, run_command
 from marks import needs_emulated_card
 
 PROGRAMS = Path(__file__).parents[2] / "test" / "programs"
@@ -74,6 +78,10 @@ def test_ranks_average_gradients_behind_the_backward_pass(tmp_path):
         (("--learning-rate", "0@256"), "--learning-rate '0@256'"),
         (("--learning-rate", "0.1@-8"), "--learning-rate '0.1@-8'"),
         (("--ranks", "8", "--interconnect", "fast"), "fast"),
+        (
+            ("--ranks", "8", "--interconnect", "10GB/s/20GB/s"),
+            "--interconnect '10GB/s/20GB/s': write one rate, as 25GB/s",
+        ),
         (("-o", "fit.png"), "'fit.png' ends neither with .svg nor with .html"),
     ],
 )
@@ -272,6 +280,10 @@ def test_the_screen_says_what_is_done_and_what_was_found():
         (("--machine", "h100-80g", "--", "python", "train.py"), "nothing to vary: write {batch}"),
         (("--machine", "h100-80g", "--", "python", "{batch}", "{seq}"), "{batch} and {seq} in the program"),
         (("--machine", "tpu", "--", "python", "{batch}"), "'tpu' is no machine"),
+        (
+            ("--machine", "16xh100-80g", "--", "python", "{batch}"),
+            "1 to 8 cards can be emulated, not 16; write 8xh100-80g",
+        ),
         (("--machine", "LAPTOP", "--", "python", "{batch}"), "no budget: write --budget SIZE"),
         (("--machine", "h100-80g", "--to", "31", "--", "python", "{batch}"), "--to 31 is less than twice --from 16"),
         (("--machine", "LAPTOP", "--budget", "1GiB", "--from", "0", "--", "python", "{batch}"), "--from"),
@@ -302,3 +314,45 @@ def test_a_program_whose_steps_differ_has_no_answer(tmp_path):
     assert done.returncode == 1 and done.stdout == ""
     message = done.stderr.splitlines()[-1]
     assert "no answer: the steps of the program at batch 16 and 32 differ: " in message and "--from" in message
+
+
+def test_bytes_that_are_no_utf_8_are_replaced_in_json(tmp_path):
+    laptop, script = tmp_path / "laptop.machine", tmp_path / "train.py"
+    laptop.write_text(LAPTOP)
+    script.write_text(
+        "import sys, torch\n"
+        "batch = int(sys.argv[1])\n"
+        "if batch > 256:\n"
+        "    sys.stdout.buffer.write(b'no caf\\xe9\\n')\n"
+        "    sys.exit(3)\n"
+        "model = torch.nn.Sequential(*[torch.nn.Linear(64, 64) for _ in range(4)])\n"
+        "optimizer = torch.optim.SGD(model.parameters(), 0.1)\n"
+        "for _ in range(8):\n"
+        "    optimizer.zero_grad()\n"
+        "    model(torch.ones(batch, 64)).sum().backward()\n"
+        "    optimizer.step()\n"
+    )
+    options = ("--machine", laptop, "--budget", "1GiB", "--from", 128, "--to", 1000)
+    found = fit(*options, "--", sys.executable, script, "{batch}")
+    assert found["checked"].startswith("NOT checked: at batch 1000 ") and "no caf\ufffd" in found["checked"]
+
+
+def test_interrupt_leaves_no_temporary_directory(tmp_path):
+    laptop, folder = tmp_path / "laptop.machine", tmp_path / "temporary"
+    laptop.write_text(LAPTOP)
+    folder.mkdir()
+
+    def wait_until(condition):
+        give_up = time.monotonic() + 30
+        while not condition():
+            assert time.monotonic() < give_up
+            time.sleep(0.02)
+
+    words = [COMMAND, "fit", "--machine", laptop, "--budget", "1GiB", "--from", "50", "--", "sleep", "{seconds}"]
+    variables = {"TMPDIR": str(folder), "TENSORPAGER_SPILL": "ram"}
+    options = {"stderr": subprocess.DEVNULL, "start_new_session": True}
+    with subprocess.Popen(words, env=environment(**variables), **options) as running:
+        wait_until(lambda: list(folder.glob("tensorpager-*/50.log")))
+        os.killpg(running.pid, signal.SIGINT)  # as a terminal's Ctrl-C
+    assert running.returncode == -signal.SIGINT
+    wait_until(lambda: not list(folder.iterdir()))

@@ -31,8 +31,12 @@ void limit_plans(fit::Question& question, std::size_t ops) {
 
 fit::Ranks parse_ranks(const FitOptions& options, const machine::Machine& machine) {
   fit::Ranks ranks{.count = options.ranks, .bytes_per_second = machine.out.fastest()};
-  if (!options.interconnect.empty())
-    ranks.bytes_per_second = static_cast<double>(base::parse_link(options.interconnect).out.count());
+  if (options.interconnect.empty()) return ranks;
+  const base::LinkRates rates = base::parse_link(options.interconnect);
+  if (rates.out != rates.in)
+    throw base::InvalidArgument("--interconnect '" + options.interconnect +
+                                "': write one rate, as 25GB/s: in a ring each rank receives as fast as it sends");
+  ranks.bytes_per_second = static_cast<double>(rates.out.count());
   return ranks;
 }
 
