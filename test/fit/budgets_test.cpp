@@ -36,12 +36,13 @@ machine::Machine machine(double link_rate) {
 TEST(Budgets, BelowTheFloorHasNoCost) {
   const trace::Trace trace = deep_net(16);
   const plan::Liveness liveness(trace);
-  EXPECT_EQ(cost_of(trace, machine(1e10), liveness.floor() - 512_B), std::nullopt);
+  EXPECT_EQ(cost_of(trace, liveness, machine(1e10), liveness.floor() - 512_B), std::nullopt);
 }
 
 TEST(Budgets, NeedItselfCostsNothing) {
   const trace::Trace trace = deep_net(16);
-  const auto cost = cost_of(trace, machine(1e10), plan::Liveness(trace).need());
+  const plan::Liveness liveness(trace);
+  const auto cost = cost_of(trace, liveness, machine(1e10), liveness.need());
   ASSERT_TRUE(cost);
   EXPECT_DOUBLE_EQ(cost->overhead, 0);
   EXPECT_EQ(cost->page_out, 0_B);

@@ -1,8 +1,6 @@
 #include "tensorpager/fit/budgets.h"
 
-#include <algorithm>
-
-#include "tensorpager/plan/liveness.h"
+#include "tensorpager/plan/plan.h"
 #include "tensorpager/sim/simulator.h"
 
 namespace tensorpager::fit {
@@ -12,10 +10,10 @@ constexpr std::uint64_t kSteps = 32;
 
 }  // namespace
 
-std::optional<Cost> cost_of(const trace::Trace& trace, const machine::Machine& machine, base::Bytes budget,
-                            const planning::Planner& planner, const planning::Options& options) {
+std::optional<Cost> cost_of(const trace::Trace& trace, const plan::Liveness& liveness, const machine::Machine& machine,
+                            base::Bytes budget, const planning::Planner& planner, const planning::Options& options) {
   const machine::Nanoseconds resident = machine.time_of_ops(trace);
-  if (plan::Liveness(trace).need() <= budget)
+  if (liveness.need() <= budget)
     return Cost{.budget = budget, .step = resident, .overhead = 0, .page_out = {}, .page_in = {}};
   const auto plan = planner.plan({.trace = trace, .machine = machine, .budget = budget, .options = options});
   if (!plan) return std::nullopt;
@@ -40,7 +38,8 @@ Cost cheapest_within(const trace::Trace& trace, const machine::Machine& machine,
   std::uint64_t above = kSteps, below = 0;  // in 1/kSteps of the width: cheap enough, and too expensive
   for (unsigned plans = 0; plans < most_plans && above - below > 1; ++plans) {
     const std::uint64_t middle = (above + below) / 2;
-    const auto cost = cost_of(trace, machine, base::Bytes(floor + width / kSteps * middle), planner, options);
+    const base::Bytes budget(floor + width / kSteps * middle);
+    const auto cost = cost_of(trace, liveness, machine, budget, planner, options);
     if (cost && cost->overhead <= overhead) {
       best = *cost;
       above = middle;

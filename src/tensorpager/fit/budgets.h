@@ -5,7 +5,7 @@
 
 #include "tensorpager/base/bytes.h"
 #include "tensorpager/machine/machine.h"
-#include "tensorpager/plan/plan.h"
+#include "tensorpager/plan/liveness.h"
 #include "tensorpager/planning/planner.h"
 #include "tensorpager/trace/record.h"
 
@@ -19,9 +19,9 @@ struct Cost {
   base::Bytes on_host = {};  // the most at once; on a card it is pinned memory
 };
 
-/// Returns nullopt if no plan of the planner fits into the budget.
-std::optional<Cost> cost_of(const trace::Trace& trace, const machine::Machine& machine, base::Bytes budget,
-                            const planning::Planner& planner = *planning::make_pages_planner(),
+/// `liveness` is the trace's. Returns nullopt if no plan of the planner fits into the budget.
+std::optional<Cost> cost_of(const trace::Trace& trace, const plan::Liveness& liveness, const machine::Machine& machine,
+                            base::Bytes budget, const planning::Planner& planner = *planning::make_pages_planner(),
                             const planning::Options& options = {});
 
 /// Returns the smallest budget whose plan costs at most `overhead`, to 1/32 of the distance from floor to need, or the

@@ -34,7 +34,7 @@ Estimate estimate(const trace::Trace& trace, const machine::Machine& machine, ba
   const planning::Options options{.threads = std::max(1U, std::thread::hardware_concurrency())};
   found.free = cheapest_within(trace, machine, kFree, found.ops > kLargeTrace ? kMostPlansOfLarge : kMostPlans,
                                *planner, options);
-  const auto cost_in = [&](base::Bytes budget) { return cost_of(trace, machine, budget, *planner, options); };
+  const auto cost_in = [&](base::Bytes budget) { return cost_of(trace, liveness, machine, budget, *planner, options); };
   found.half = cost_in(base::Bytes(found.need.count() / 2));
   if (!found.fits() && found.card > kContext) found.whole_card = cost_in(std::min(found.card - kContext, found.need));
   if (asked) found.asked = cost_in(*asked);

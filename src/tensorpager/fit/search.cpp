@@ -23,7 +23,7 @@ std::optional<Point> planned_at(std::uint64_t size, const Scaling& scaling, cons
   const trace::Trace trace = scaling.at(size);
   const plan::Liveness liveness(trace);
   std::optional<Cost> cost;
-  if (liveness.floor() <= budget) cost = cost_of(trace, machine, budget, planner, options);
+  if (liveness.floor() <= budget) cost = cost_of(trace, liveness, machine, budget, planner, options);
   if (!cost) return std::nullopt;
   return Point{.size = size, .need = liveness.need(), .floor = liveness.floor(), .cost = *cost};
 }
