@@ -16,6 +16,7 @@
 #include <system_error>
 
 #include "tensorpager/arena/address_space.h"
+#include "tensorpager/base/bytes.h"
 #include "tensorpager/base/errors.h"
 #include "tensorpager/transfer/spill_file.h"
 

@@ -5,9 +5,6 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <vector>
-
-#include "tensorpager/base/bytes.h"
 
 namespace tensorpager::cli {
 

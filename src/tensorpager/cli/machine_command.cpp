@@ -1,7 +1,6 @@
 // `tensorpager machine`: lists the machines that plans can be made for, or measures this one.
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
 #include <memory>
 #include <sstream>
 #include <string>

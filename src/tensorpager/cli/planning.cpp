@@ -1,6 +1,5 @@
 #include "tensorpager/cli/planning.h"
 
-#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <optional>
@@ -9,10 +8,10 @@
 #include "tensorpager/base/errors.h"
 #include "tensorpager/cli/command.h"
 #include "tensorpager/machine/machine_io.h"
+#include "tensorpager/plan/boundary_table.h"
 #include "tensorpager/plan/timing.h"
 #include "tensorpager/plan/validator.h"
 #include "tensorpager/planning/caching_model.h"
-#include "tensorpager/planning/classes.h"
 #include "tensorpager/planning/lower_bound.h"
 #include "tensorpager/trace/trace_io.h"
 

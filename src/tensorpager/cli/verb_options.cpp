@@ -1,6 +1,5 @@
 #include "tensorpager/cli/verb_options.h"
 
-#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 

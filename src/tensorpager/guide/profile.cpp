@@ -4,7 +4,6 @@
 #include <array>
 #include <chrono>
 #include <cstdio>
-#include <optional>
 
 #include "tensorpager/plan/liveness.h"
 #include "tensorpager/plan/rewriting.h"
