@@ -50,7 +50,6 @@ class Seeds final : public Rebuilder {
     fill(fresh, seeds.at(block));
     before_take_over();
     if (!pager_.take_over(block, fresh)) pager_.destroy(fresh);
-    held.erase(block);
   }
   void settle(std::uint64_t block) override {
     rebuild(block);
@@ -116,6 +115,34 @@ TEST_F(DropsTest, OfWhatIsDroppedAlreadyAreRefusedAndLoseNothing) {
   EXPECT_FALSE(pager_.drop(block));
   EXPECT_TRUE(holds(block, 1));
   EXPECT_EQ(counts().drops, 1U);
+}
+
+TEST_F(DropsTest, ThatTheMachineRefusesLeaveTheBlockAsItWas) {
+  start(1_MiB);
+  Block& block = make_replayable(kBlock, 1);
+  binding_.refusals = 1;
+  EXPECT_THROW(pager_.drop(block), IoError);
+  EXPECT_EQ(block.residence, Residence::kResident);
+  EXPECT_TRUE(is_filled(block, 1));
+  EXPECT_TRUE(seeds_.held.empty());
+  ASSERT_TRUE(pager_.drop(block));
+  EXPECT_TRUE(holds(block, 1));
+}
+
+TEST_F(DropsTest, WhoseRebuildTheMachineRefusesCanBeRebuiltLater) {
+  start(1_MiB);
+  Block& block = make_replayable(kBlock, 1);
+  ASSERT_TRUE(pager_.drop(block));
+  Script source;
+  int deaths = 0;
+  source.at_death = [&] { ++deaths; };
+  pager_.follow(&source);
+  binding_.refusals = 1;
+  EXPECT_THROW(pager_.end_drops(), IoError);
+  EXPECT_EQ(deaths, 1) << "of what the replay had made";
+  EXPECT_TRUE(block.is_dropped());
+  pager_.follow(nullptr);
+  EXPECT_TRUE(holds(block, 1));
 }
 
 TEST_F(DropsTest, CanBePagedAndDroppedAgainOnceTheyAreRebuilt) {

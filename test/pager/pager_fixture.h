@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstring>
 #include <memory>
@@ -18,6 +19,7 @@
 #include "../transfer/thread_sanitizer.h"
 #include "tensorpager/arena/address_space.h"
 #include "tensorpager/arena/witness.h"
+#include "tensorpager/base/errors.h"
 #include "tensorpager/memory/fault_handler.h"
 #include "tensorpager/memory/stable_binding.h"
 #include "tensorpager/pager/lru_policy.h"
@@ -54,6 +56,20 @@ inline bool is_filled(const Block& block, std::uint64_t seed) {
   }
   return true;
 }
+
+/// The machine refuses to move pages as often as it is told to.
+class RefusingBinding final : public memory::StableBinding {
+ public:
+  using StableBinding::StableBinding;
+  void relocate(const Relocation& relocation) override {
+    if (refusals > 0) {
+      --refusals;
+      throw base::IoError("mremap", "a block's pages", relocation.bytes(), ENOMEM);
+    }
+    StableBinding::relocate(relocation);
+  }
+  int refusals = 0;  // to come
+};
 
 inline std::unique_ptr<transfer::Queues> ram_queues() {
   return transfer::make_synchronous_queues(transfer::make_ram_tier());
@@ -117,7 +133,7 @@ class PagerTest : public testing::Test {
   }
 
   arena::AddressSpace space_;
-  memory::StableBinding binding_{space_};
+  RefusingBinding binding_{space_};
   Pager pager_{space_, binding_, std::make_unique<LruPolicy>()};
   std::vector<Block*> blocks_;  // those alive
   base::Bytes expected_over_budget_;

@@ -17,7 +17,7 @@
 
 namespace tensorpager::memory {
 
-class StableBinding final : public pager::Binding, public pager::PageMover {
+class StableBinding : public pager::Binding, public pager::PageMover {
  public:
   /// The pages of a new block: populated, zeroed and kept for the next block; or, in a dry run, which touches few of
   /// them: mapped only when they are touched, zero, and given back with the block. Those are never paged.

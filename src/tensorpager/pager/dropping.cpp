@@ -64,12 +64,14 @@ bool Pager::take_over(std::uint64_t block, Block& fresh) {
     Pager& pager;
     Block& fresh;
     ~End() {
+      pager.executor_.forget_page_ins(fresh);
       // A plan has the rebuilt block by now, unless the machine refused.
       if (ActionSource* const source = pager.executor_.source()) source->died(fresh);
       pager.end_record(fresh);
     }
   } const end{*this, fresh};
   transfers_.take_over(rebuilt, fresh);
+  if (Rebuilder* const rebuilder = rebuilder_) rebuilder->release(rebuilt);  // at once: it may be dropped again
   transfers_.settle_pool();
   if (is_told_to_source()) executor_.source()->taken_over(rebuilt, fresh);
   note_curve();

@@ -17,7 +17,7 @@ class Rebuilder {
   /// Whether the block can be rebuilt if it is dropped now. If so, what that needs stays as it is until the block is
   /// rebuilt or dies, or until `release`.
   virtual bool hold(Block& block) = 0;
-  /// The block was not dropped after all.
+  /// The block was not dropped after all, or it is rebuilt.
   virtual void release(const Block& block) noexcept = 0;
   /// Code outside of ops gets the block's address, and may write there at any time: nothing is rebuilt from it any
   /// more. Returns false if dropped blocks must be rebuilt from it before that.

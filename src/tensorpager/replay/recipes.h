@@ -21,7 +21,7 @@
 
 namespace tensorpager::replay {
 
-/// Without a lock only its number may be known, as another thread may free it.
+/// What may be known of it without a lock, as another thread may free it.
 struct DroppedBlock {
   std::uint64_t number = 0;
   base::Bytes size;

@@ -164,13 +164,12 @@ bool Replayer::replay(const pager::DueReplay& due) noexcept {
 }
 
 void Replayer::end_plan() noexcept {
-  std::unordered_map<std::uint64_t, Captured> captured;  // what is freed may call us
-  {
-    const std::scoped_lock lock(captured_lock_);
-    captured.swap(captured_);
-  }
-  const std::scoped_lock running(running_);
-  made_.remove([](const Made::One&) { return true; });
+  // What is freed may call us: it is freed with no lock held.
+  std::unordered_map<std::uint64_t, Captured> captured;
+  Made made;
+  const std::scoped_lock locks(running_, captured_lock_);
+  captured.swap(captured_);
+  std::swap(made, made_);
 }
 
 /// Compares what a plan's row makes with what the program's op had made, where that is still there: it finds wrong
@@ -233,7 +232,7 @@ void Replayer::replay(const Calls& calls, const pager::DueReplay& due) noexcept 
       pager::PinSet pins(pager_, pager::Temporaries::kKeep);
       pins.see(*fresh, pager::Access::kWrite);
       pins.admit();
-      if (pager_.drop(*block)) take_over(pager_, recipes_, {block->number, block->size}, std::move(one.replays));
+      if (pager_.drop(*block)) take_over(pager_, {block->number, block->size}, std::move(one.replays));
     }
   } catch (const std::exception&) {
   }

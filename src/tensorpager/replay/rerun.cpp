@@ -114,8 +114,7 @@ std::vector<Made::One> rerun(pager::Pager& pager, Recipes& recipes, const Call& 
   memory.clear();
   const std::vector<std::optional<DroppedBlock>> dropped = recipes.dropped_outputs(call);
   for (std::size_t i = 0; i < outputs.size(); ++i)
-    if (dropped[i] && how.rebuilds(call.outputs[i]))
-      take_over(pager, recipes, *dropped[i], std::move(outputs[i].storage));
+    if (dropped[i] && how.rebuilds(call.outputs[i])) take_over(pager, *dropped[i], std::move(outputs[i].storage));
   std::erase_if(outputs, [](const Made::One& one) { return !one.storage; });
   // From now on they can be evicted: their storages claim the blocks.
   for (const Made::One& one : outputs)
@@ -123,13 +122,13 @@ std::vector<Made::One> rerun(pager::Pager& pager, Recipes& recipes, const Call& 
   return outputs;
 }
 
-void take_over(pager::Pager& pager, Recipes& recipes, const DroppedBlock& block, c10::Storage storage) {
+void take_over(pager::Pager& pager, const DroppedBlock& block, c10::Storage storage) {
   pager::Block* const fresh = block_of(storage);
   TORCH_CHECK(fresh != nullptr && fresh->size == block.size, "Tensorpager: a replay made a storage of ",
               storage.nbytes(), " bytes, where the op had made ", block.size.count());
   c10::DataPtr& memory = storage.unsafeGetStorageImpl()->_mutable_data_ptr_no_checks();
   void* const owner = memory.release_context();
-  if (pager.take_over(block.number, *fresh)) return recipes.release(block.number);
+  if (pager.take_over(block.number, *fresh)) return;
   memory = {memory.get(), owner, memory.get_deleter(), memory.device()};
 }
 

@@ -29,6 +29,6 @@ std::vector<Made::One> rerun(pager::Pager& pager, Recipes& recipes, const Call& 
 
 /// Gives a dropped block the memory of what a replay made, which must be nobody else's. Frees that if the block died or
 /// was rebuilt meanwhile.
-void take_over(pager::Pager& pager, Recipes& recipes, const DroppedBlock& block, c10::Storage storage);
+void take_over(pager::Pager& pager, const DroppedBlock& block, c10::Storage storage);
 
 }  // namespace tensorpager::replay
