@@ -1,8 +1,9 @@
 // `tensorpager estimate`: what a program needs on a card that this machine does not have. It runs the program dry,
 // reads what torch's own allocator did, and simulates what less memory would cost.
+#include <unistd.h>
+
 #include <cerrno>
 #include <filesystem>
-#include <fstream>
 #include <memory>
 #include <optional>
 
@@ -26,11 +27,10 @@ struct EstimateOptions {
 };
 
 /// Reports an unwritable file now, not after the dry run, and changes nothing.
-void require_writable(const std::string& path) {
+void require_writable(const files::path& path) {
   std::error_code ignored;
-  const bool is_new = !files::exists(path, ignored);
-  if (!std::ofstream(path, std::ios::app)) throw base::IoError("write", path, base::Bytes(0), errno);
-  if (is_new) files::remove(path, ignored);
+  const files::path there = files::exists(path, ignored) ? path : path.parent_path();
+  if (access(there.c_str(), W_OK) != 0) throw base::IoError("write", path, base::Bytes(0), errno);
 }
 
 fit::Estimate look_at(const machine::Machine& machine, std::optional<base::Bytes> asked, const DryRun& run) {
@@ -48,16 +48,15 @@ void estimate(const EstimateOptions& options, const Program& program) {
   std::optional<base::Bytes> asked;
   if (!options.budget.empty()) asked = base::parse_size(options.budget, machine.card->memory);
   const Scratch scratch;
-  if (!options.trace.empty()) require_writable(options.trace);
+  const files::path trace = options.trace.empty() ? scratch / "step.trace" : files::absolute(options.trace);
+  require_writable(trace);
   const DryRun run{.card = options.card,
-                   .trace = scratch / "step.trace",
+                   .trace = trace,
                    .stats = scratch / "stats.json",
                    .log = options.verbose ? files::path() : scratch / "log",
                    .budget = machine.card->memory,
                    .longer = kLonger};
   run_dry(run, program, "estimate");
-  // A trace of an earlier run is replaced by a whole one only.
-  if (!options.trace.empty()) files::copy_file(run.trace, options.trace, files::copy_options::overwrite_existing);
   const fit::Estimate found = look_at(machine, asked, run);
   if (options.json)
     print_estimate_json(options.card, found);
