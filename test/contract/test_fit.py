@@ -352,7 +352,9 @@ def test_interrupt_leaves_no_temporary_directory(tmp_path):
     variables = {"TMPDIR": str(folder), "TENSORPAGER_SPILL": "ram"}
     options = {"stderr": subprocess.DEVNULL, "start_new_session": True}
     with subprocess.Popen(words, env=environment(**variables), **options) as running:
-        wait_until(lambda: list(folder.glob("tensorpager-*/50.log")))
-        os.killpg(running.pid, signal.SIGINT)  # as a terminal's Ctrl-C
+        try:
+            wait_until(lambda: list(folder.glob("tensorpager-*/50.log")))
+        finally:
+            os.killpg(running.pid, signal.SIGINT)  # as a terminal's Ctrl-C
     assert running.returncode == -signal.SIGINT
     wait_until(lambda: not list(folder.iterdir()))

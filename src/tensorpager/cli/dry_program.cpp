@@ -11,6 +11,8 @@
 #include <cstdlib>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <system_error>
+#include <thread>
 #include <vector>
 
 #include "tensorpager/base/config.h"
@@ -71,16 +73,34 @@ bool has_succeeded(int status) { return WIFEXITED(status) && WEXITSTATUS(status)
 
 std::string last_lines(const files::path& log) { return log.empty() ? "" : "; its last lines:" + tail_of(log); }
 
-/// Removes the directory once no process has the other end of the pipe.
+/// Removes the directory once no process has the other end of the pipe. All signals are blocked.
 [[noreturn]] void remove_at_the_end(int alive, const files::path& directory) {
-  setsid();  // an interrupt from the terminal is sent to a whole process group
-  for (const int file : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) close(file);
+  for (const int file : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (file != alive) close(file);
   char nothing = 0;
   while (read(alive, &nothing, 1) < 0 && errno == EINTR) continue;
-  std::error_code ignored;
-  files::remove_all(directory, ignored);
+  std::error_code error;
+  // A program that is about to be ended may still write there.
+  for (int tries = 0; tries < 50 && (files::remove_all(directory, error), error); ++tries)
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
   _exit(0);
 }
+
+/// Blocks all signals of this thread, and of a process that it forks.
+class NoSignals {
+ public:
+  NoSignals() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~NoSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  NoSignals(const NoSignals&) = delete;
+  NoSignals& operator=(const NoSignals&) = delete;
+
+ private:
+  sigset_t before_;
+};
 
 }  // namespace
 
@@ -89,6 +109,7 @@ Scratch::Scratch() {
   if (mkdtemp(name.data()) == nullptr) throw base::IoError("mkdtemp", name, base::Bytes(0), errno);
   path_ = name;
   int ends[2] = {-1, -1};
+  const NoSignals blocked;  // an interrupt from the terminal is sent to the remover, too
   if (pipe2(ends, O_CLOEXEC) == 0) remover_ = fork();
   if (ends[0] < 0 || remover_ < 0) {
     const int error = errno;
@@ -108,6 +129,8 @@ Scratch::Scratch() {
 Scratch::~Scratch() {
   close(alive_);
   while (waitpid(remover_, nullptr, 0) < 0 && errno == EINTR) continue;
+  std::error_code ignored;
+  files::remove_all(path_, ignored);  // unless the remover was killed it has
 }
 
 void run_dry(const DryRun& run, const Program& program, const char* what) {
