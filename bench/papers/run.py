@@ -2,9 +2,9 @@
 
 .venv/bin/python bench/papers/run.py [--tables NAME ...] [--only TEXT ...] [--full] [-o docs/benchmarks]
 
-Tables: batches, planners, depths, averages, field, ranks. --full adds rows that take minutes each, --only takes the rows whose names
-have one of these texts. -o FOLDER writes papers.json and papers.md after each row, and pictures after each table; rows that this run
-does not make stay as they are there.
+Tables: batches, planners, depths, averages, field, ranks. --full adds rows that take minutes each, --only takes the
+rows whose names have one of these texts. -o FOLDER writes papers.json and papers.md after each row, and pictures after
+each table; rows that this run does not make stay as they are there.
 """
 
 import argparse
