@@ -63,7 +63,7 @@ void DryRun::hint(base::Hint hint) noexcept {
 
 void DryRun::count_step() {
   const std::uint64_t steps = steps_.fetch_add(1, std::memory_order_relaxed) + 1;
-  if (steps < look_at_steps_.load(std::memory_order_relaxed)) return;
+  if (steps < look_at_steps_.load(std::memory_order_relaxed) || (steps < kManySteps && ops_ < kFirstOps)) return;
   look_at_steps_ = steps + 1 + steps / 8;
   look();
 }
@@ -71,11 +71,15 @@ void DryRun::count_step() {
 void DryRun::look() {
   if (is_looking_.exchange(true)) return;
   const auto now = std::chrono::steady_clock::now();
+  bool is_to_end = true;
   if (now < latest_.load() && !has_repeated_ && shows_a_step(options_.stream())) {
     has_repeated_ = true;
     latest_ = std::min(latest_.load(), now + options_.longer);
+    // What the program frees when it is ended would belong to the step that has just been seen: one more comes first.
+    look_at_steps_ = steps_ + 1;
+    is_to_end = steps_ == 0;
   }
-  if (now >= latest_.load()) options_.end();
+  if (is_to_end && now >= latest_.load()) options_.end();
   is_looking_ = false;
 }
 

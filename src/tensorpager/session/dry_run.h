@@ -1,8 +1,7 @@
 // Ends a dry run once a step of the program has repeated, or some time later, as more steps would show nothing new but
-// an evaluation that follows them may. Passes events on to the
-// recorder, and searches the recorded stream after steps that an optimizer ends or, if there are none, after a number
-// of ops. Optimizers that step while the autograd engine runs, one for each parameter, end a step together, when it is
-// done.
+// an evaluation that follows them may. Passes events on to the recorder, and searches the recorded stream after steps
+// that an optimizer ends or, if there are none, after a number of ops. Optimizers that step while the autograd engine
+// runs, one for each parameter, end a step together, when it is done.
 #pragma once
 
 #include <atomic>
@@ -38,8 +37,9 @@ class DryRun final : public base::EventSink {
   void hint(base::Hint hint) noexcept override;
 
  private:
-  static constexpr std::uint64_t kFirstSteps = 3;   // an optimizer makes its state in the first step
-  static constexpr std::uint64_t kFirstOps = 4096;  // for programs without steps
+  static constexpr std::uint64_t kFirstSteps = 3;  // an optimizer makes its state in the first step
+  static constexpr std::uint64_t kManySteps = 6;   // windows begin where they would after hundreds (trace/boundaries.h)
+  static constexpr std::uint64_t kFirstOps = 4096;  // for programs without steps; fewer are cheap
 
   void count_step();
   void look();

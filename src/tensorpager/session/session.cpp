@@ -185,7 +185,8 @@ void Session::enable(const base::Config& settings) {
     guide::Guide::Options options = guide_options(config, plans);
     options.before_replays = [this] { capture(replay::Captures::kPlanned); };
     guide_ = std::make_unique<guide::Guide>(pager(), std::move(options));
-    set_sink(config, make_sink(config));
+    sink_ = &make_sink(config);
+    set_sink(config, *sink_);
     if (user_supplied) guide_->activate_user_supplied(std::move(*user_supplied));
   }
   verifies_replay_ = config.verify_replay;
@@ -248,7 +249,7 @@ void Session::reinstall_fault_handler() {
 }
 
 void Session::hint(base::Hint hint) {
-  if (wants_steps()) guide_->hint(hint);
+  if (wants_steps()) sink_->hint(hint);
 }
 
 void Session::name_storage(c10::StorageImpl& storage, const std::string& name) {
@@ -292,6 +293,7 @@ void Session::set_sink(const base::Config& config, base::EventSink& sink) {
 
 void Session::leave_guide() {
   writes_trace_ = false;
+  sink_ = nullptr;
   static_cast<void>(guide_.release());  // leaked, as other threads may be using it
 }
 

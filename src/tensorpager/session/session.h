@@ -111,6 +111,7 @@ class Session {
   double started_ = 0;
   std::string spill_;
   std::unique_ptr<guide::Guide> guide_;          // null if nothing is recorded
+  base::EventSink* sink_ = nullptr;              // the guide, or what is before it; null if there is no guide
   guide::Progress guidance_;                     // of the last guide
   intercept::DeviceStorages* device_ = nullptr;  // made by a session that records them
   std::function<void()> end_program_ = [] {};
