@@ -2,8 +2,8 @@
 // depends on besides them. Tensors are kept as their metadata and the number of the storage that they lie in: views of
 // one storage have one number. Nothing is kept alive.
 //
-// Who replays it says what each number stands for. The verifier gives copies of the bytes that were there before the
-// op. A plan will keep a block and its version by number, and give the block's memory once it holds that version.
+// Who replays it says what each number stands for: the verifier gives copies of the bytes that were there before the
+// op, a rebuild or a plan's replay the memory of blocks that hold what the op was given (recipe.h).
 #pragma once
 
 #include <ATen/core/dispatch/Dispatcher.h>

@@ -1,7 +1,7 @@
 // How the contents of each block were made, as far as it is known, and which dropped blocks need which others.
 //
-// Its lock is taken with the pager's held, and never the other way; nothing that it keeps alive is let go of under it,
-// as that may free a block.
+// Its lock is taken with the pager's held, and never the other way; no storage of a block that it keeps alive is let go
+// of under it, as that may free the block.
 #pragma once
 
 #include <atomic>
