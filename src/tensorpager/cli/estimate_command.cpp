@@ -4,10 +4,15 @@
 
 #include <cerrno>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <memory>
 #include <optional>
+#include <string>
+#include <string_view>
 
 #include "tensorpager/base/errors.h"
+#include "tensorpager/base/records.h"
 #include "tensorpager/cli/command.h"
 #include "tensorpager/cli/dry_program.h"
 #include "tensorpager/cli/emulate.h"
@@ -26,11 +31,32 @@ struct EstimateOptions {
   bool json = false, verbose = false;
 };
 
+constexpr std::string_view kTrace = "step.trace";  // its name among temporary files
+
 /// Reports an unwritable file now, not after the dry run, and changes nothing.
-void require_writable(const files::path& path) {
+void require_writable(const files::path& file) {
   std::error_code ignored;
-  const files::path there = files::exists(path, ignored) ? path : path.parent_path();
-  if (access(there.c_str(), W_OK) != 0) throw base::IoError("write", path, base::Bytes(0), errno);
+  const bool is_there = files::exists(file, ignored);
+  const files::path folder = file.parent_path();
+  int error = 0;
+  if (is_there && files::is_directory(file, ignored))
+    error = EISDIR;
+  else if (!is_there && files::exists(folder, ignored) && !files::is_directory(folder, ignored))
+    error = ENOTDIR;
+  else if (access(is_there ? file.c_str() : folder.c_str(), is_there ? W_OK : W_OK | X_OK) != 0)
+    error = errno;
+  if (error != 0) throw base::IoError("write", file, base::Bytes(0), error);
+}
+
+/// Writes the traces of all ranks beside each other, as a traced program does.
+void keep_traces(const Scratch& scratch, const files::path& file) {
+  for (const auto& entry : files::directory_iterator(scratch.path())) {
+    const std::string name = entry.path().filename().string();
+    if (!name.starts_with(kTrace)) continue;
+    std::ifstream in(entry.path(), std::ios::binary);
+    const std::string text{std::istreambuf_iterator<char>(in), {}};
+    base::write_whole_file(file.string() + name.substr(kTrace.size()), text);
+  }
 }
 
 fit::Estimate look_at(const machine::Machine& machine, std::optional<base::Bytes> asked, const DryRun& run) {
@@ -48,15 +74,15 @@ void estimate(const EstimateOptions& options, const Program& program) {
   std::optional<base::Bytes> asked;
   if (!options.budget.empty()) asked = base::parse_size(options.budget, machine.card->memory);
   const Scratch scratch;
-  const files::path trace = options.trace.empty() ? scratch / "step.trace" : files::absolute(options.trace);
-  require_writable(trace);
+  if (!options.trace.empty()) require_writable(files::absolute(options.trace));
   const DryRun run{.card = options.card,
-                   .trace = trace,
+                   .trace = scratch / std::string(kTrace),
                    .stats = scratch / "stats.json",
                    .log = options.verbose ? files::path() : scratch / "log",
                    .budget = machine.card->memory,
                    .longer = kLonger};
   run_dry(run, program, "estimate");
+  if (!options.trace.empty()) keep_traces(scratch, options.trace);
   const fit::Estimate found = look_at(machine, asked, run);
   if (options.json)
     print_estimate_json(options.card, found);
