@@ -75,6 +75,7 @@ std::string last_lines(const files::path& log) { return log.empty() ? "" : "; it
 
 /// Removes the directory once no process has the other end of the pipe. All signals are blocked.
 [[noreturn]] void remove_at_the_end(int alive, const files::path& directory) {
+  setsid();  // so that what ends the command's process group does not end this
   for (const int file : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
     if (file != alive) close(file);
   char nothing = 0;
@@ -105,11 +106,11 @@ class NoSignals {
 }  // namespace
 
 Scratch::Scratch() {
+  const NoSignals blocked;  // an interrupt from the terminal is sent to the remover, too
   std::string name = (files::temp_directory_path() / "tensorpager-XXXXXX").string();
   if (mkdtemp(name.data()) == nullptr) throw base::IoError("mkdtemp", name, base::Bytes(0), errno);
   path_ = name;
   int ends[2] = {-1, -1};
-  const NoSignals blocked;  // an interrupt from the terminal is sent to the remover, too
   if (pipe2(ends, O_CLOEXEC) == 0) remover_ = fork();
   if (ends[0] < 0 || remover_ < 0) {
     const int error = errno;
