@@ -270,7 +270,7 @@ def test_estimate_counts_what_an_evaluation_after_the_steps_reserves(tmp_path):
         "import sys, torch\nmodel = torch.nn.Linear(512, 4096, device='cuda')\n"
         "optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\nfor step in range(1000):\n"
         "    model(torch.randn(64, 512, device='cuda')).sum().backward()\n"
-        "    optimizer.step()\n    optimizer.zero_grad()\n"  # enough ops for a step that repeats to be noticed
+        "    optimizer.step()\n    optimizer.zero_grad()\n"  # enough for a step that repeats to be noticed
         "with torch.no_grad():\n    print(model(torch.randn(int(sys.argv[1]), 512, device='cuda')).sum())\n"
     )
 

@@ -36,7 +36,7 @@ base::EventSink::Ticket DryRun::op_begins(const base::OpFacts& facts, std::span<
   const std::uint64_t ops = ops_.fetch_add(1, std::memory_order_relaxed) + 1;
   if (ops >= look_at_ops_.load(std::memory_order_relaxed)) {
     look_at_ops_ = ops + ops / 4;
-    if (steps_ == 0 || std::chrono::steady_clock::now() >= latest_.load()) look();
+    look(At::kOp);
   }
   return recorder_.op_begins(facts, touched);
 }
@@ -63,12 +63,14 @@ void DryRun::hint(base::Hint hint) noexcept {
 
 void DryRun::count_step() {
   const std::uint64_t steps = steps_.fetch_add(1, std::memory_order_relaxed) + 1;
-  if (steps < look_at_steps_.load(std::memory_order_relaxed) || (steps < kManySteps && ops_ < kFirstOps)) return;
+  const std::uint64_t ops = ops_.load(std::memory_order_relaxed);
+  look_at_ops_ = std::max(kFirstOps, 2 * ops);  // for a program that steps no more
+  if (steps < look_at_steps_.load(std::memory_order_relaxed) || (steps < kManySteps && ops < kFirstOps)) return;
   look_at_steps_ = steps + 1 + steps / 8;
-  look();
+  look(At::kStep);
 }
 
-void DryRun::look() {
+void DryRun::look(At at) {
   if (is_looking_.exchange(true)) return;
   const auto now = std::chrono::steady_clock::now();
   bool is_to_end = true;
@@ -77,7 +79,7 @@ void DryRun::look() {
     latest_ = std::min(latest_.load(), now + options_.longer);
     // What the program frees when it is ended would belong to the step that has just been seen: one more comes first.
     look_at_steps_ = steps_ + 1;
-    is_to_end = steps_ == 0;
+    is_to_end = at == At::kOp;
   }
   if (is_to_end && now >= latest_.load()) options_.end();
   is_looking_ = false;

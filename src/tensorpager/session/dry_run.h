@@ -1,11 +1,12 @@
 // Ends a dry run once a step of the program has repeated, or some time later, as more steps would show nothing new but
 // an evaluation that follows them may. Passes events on to the recorder, and searches the recorded stream after steps
-// that an optimizer ends or, if there are none, after a number of ops. Optimizers that step while the autograd engine
-// runs, one for each parameter, end a step together, when it is done.
+// that an optimizer ends, or that the program marks, and where none has come for many ops. Optimizers that step while
+// the autograd engine runs, one for each parameter, end a step together, when it is done.
 #pragma once
 
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <functional>
 
 #include "tensorpager/base/event_sink.h"
@@ -39,10 +40,12 @@ class DryRun final : public base::EventSink {
  private:
   static constexpr std::uint64_t kFirstSteps = 3;  // an optimizer makes its state in the first step
   static constexpr std::uint64_t kManySteps = 6;   // windows begin where they would after hundreds (trace/boundaries.h)
-  static constexpr std::uint64_t kFirstOps = 4096;  // for programs without steps; fewer are cheap
+  static constexpr std::uint64_t kFirstOps = 4096;  // without a step; fewer are cheap
+
+  enum class At : std::uint8_t { kOp, kStep };
 
   void count_step();
-  void look();
+  void look(At at);
 
   base::EventSink& recorder_;
   const Options options_;

@@ -269,7 +269,6 @@ void Session::dismiss_guide() {
   guide_->stop();
   guidance_ = guide_->progress();
   pager().set_sink(nullptr);
-  if (device_ != nullptr) device_->set_sink(nullptr);
   leave_guide();
 }
 
@@ -294,6 +293,7 @@ void Session::set_sink(const base::Config& config, base::EventSink& sink) {
 void Session::leave_guide() {
   writes_trace_ = false;
   sink_ = nullptr;
+  if (device_ != nullptr) device_->set_sink(nullptr);
   static_cast<void>(guide_.release());  // leaked, as other threads may be using it
 }
 
