@@ -33,7 +33,7 @@ def program(name, *options):
 
 
 def fit(*words):
-    done = run_command("fit", "--json", *words, seconds=200)
+    done = run_command("fit", "--json", *words, seconds=400)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
