@@ -192,7 +192,7 @@ def test_dry_trace_of_the_cpu_is_that_of_the_real_run(name, tmp_path):
 @only_stable
 def test_dry_run_ends_when_a_step_has_repeated(tmp_path):
     done = trace(tmp_path / "a.trace", "--dry", *program("gpt", "--steps", 1000))
-    assert 3 <= done.stdout.count("step ") <= 7 and "digest" not in done.stdout
+    assert 4 <= done.stdout.count("step ") <= 5 and "digest" not in done.stdout
     assert re.search(r"tensorpager: dry: \d+ ops skipped", done.stderr)
 
 
@@ -222,7 +222,7 @@ def test_step_of_optimizers_in_the_backward_pass_begins_before_its_forward_pass(
     script = tmp_path / "program.py"
     script.write_text(IN_BACKWARD)
     done = trace(tmp_path / "a.trace", "--dry", "--", sys.executable, script)
-    assert 3 <= len(done.stdout.splitlines()) <= 7
+    assert 6 <= len(done.stdout.splitlines()) <= 7
     ops = [line.split() for line in (tmp_path / "a.trace").read_text().splitlines() if line.startswith("op ")]
     backward = ["backward" in op or "optimizer" in op for op in ops]
     begins = backward.index(True)
