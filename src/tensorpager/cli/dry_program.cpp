@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -15,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "tensorpager/base/blocked_signals.h"
 #include "tensorpager/base/config.h"
 #include "tensorpager/base/errors.h"
 #include "tensorpager/cli/start_program.h"
@@ -87,26 +87,10 @@ std::string last_lines(const files::path& log) { return log.empty() ? "" : "; it
   _exit(0);
 }
 
-/// Blocks all signals of this thread, and of a process that it forks.
-class NoSignals {
- public:
-  NoSignals() {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~NoSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  NoSignals(const NoSignals&) = delete;
-  NoSignals& operator=(const NoSignals&) = delete;
-
- private:
-  sigset_t before_;
-};
-
 }  // namespace
 
 Scratch::Scratch() {
-  const NoSignals blocked;  // an interrupt from the terminal is sent to the remover, too
+  const base::BlockedSignals blocked;  // an interrupt from the terminal is sent to the remover, too
   std::string name = (files::temp_directory_path() / "tensorpager-XXXXXX").string();
   if (mkdtemp(name.data()) == nullptr) throw base::IoError("mkdtemp", name, base::Bytes(0), errno);
   path_ = name;

@@ -1,9 +1,9 @@
 #include "tensorpager/guide/analysis_worker.h"
 
-#include <signal.h>
-
 #include <system_error>
 #include <utility>
+
+#include "tensorpager/base/blocked_signals.h"
 
 namespace tensorpager::guide {
 
@@ -32,16 +32,12 @@ void AnalysisWorker::stop() {
 
 /// Returns false if the system has no thread.
 bool AnalysisWorker::start() {
-  // The program's signals are for its own threads.
-  sigset_t all, before;
-  ::sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  const base::BlockedSignals blocked;
   try {
     thread_ = std::thread([this] { work(); });
   } catch (const std::system_error&) {
     state_ = State::kIdle;
   }
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   return thread_.joinable();
 }
 

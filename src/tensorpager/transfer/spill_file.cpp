@@ -1,7 +1,6 @@
 #include "tensorpager/transfer/spill_file.h"
 
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/types.h>
 #include <unistd.h>
 
@@ -10,6 +9,7 @@
 #include <memory>
 #include <tuple>
 
+#include "tensorpager/base/blocked_signals.h"
 #include "tensorpager/base/errors.h"
 
 namespace tensorpager::transfer {
@@ -30,15 +30,10 @@ int open_unlinked(const std::string& directory) {
     throw IoError("open", "a spill file in " + directory, Bytes(0), errno, kAdviceToMake);
   }
   std::string path = directory + "/tensorpager-XXXXXX";
-  // A signal that ends the process between the two calls would leave an empty file.
-  sigset_t all, before;
-  ::sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  const base::BlockedSignals blocked;  // one that ends the process between the two calls would leave an empty file
   descriptor = ::mkostemp(path.data(), O_CLOEXEC);
-  const int error = errno;
-  if (descriptor >= 0) ::unlink(path.c_str());
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  if (descriptor < 0) throw IoError("mkstemp", "a spill file in " + directory, Bytes(0), error, kAdviceToMake);
+  if (descriptor < 0) throw IoError("mkstemp", "a spill file in " + directory, Bytes(0), errno, kAdviceToMake);
+  ::unlink(path.c_str());
   return descriptor;
 }
 

@@ -1,10 +1,9 @@
 #include "tensorpager/transfer/threaded_queues.h"
 
-#include <signal.h>
-
 #include <chrono>
 #include <cmath>
 
+#include "tensorpager/base/blocked_signals.h"
 #include "tensorpager/base/errors.h"
 
 namespace tensorpager::transfer {
@@ -79,20 +78,15 @@ Ticket ThreadedQueues::submit(Job job) {
 
 void ThreadedQueues::start() {
   if (shared_->workers[kOut].joinable() && shared_->workers[kIn].joinable()) return;
-  // The program's signals are for its own threads.
-  sigset_t all, before;
-  ::sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  const base::BlockedSignals blocked;
   try {
     for (const std::size_t direction : {kOut, kIn})
       if (!shared_->workers[direction].joinable())
         shared_->workers[direction] =
             std::thread([this, shared = shared_.get(), direction] { work(*shared, direction); });
   } catch (const std::system_error& error) {
-    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
     throw base::IoError("pthread_create", "a thread for transfers", Bytes(0), error.code().value());
   }
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 void ThreadedQueues::work(Shared& shared, std::size_t direction) {
