@@ -71,6 +71,7 @@ Agenda::Agenda(Rewritten rewritten)
     arguments_.push_back(std::move(arguments));
     auto& entries = entries_written_.emplace_back();
     std::ranges::copy_if(op.writes, std::back_inserter(entries), [&](StorageId id) { return is_entry(id); });
+    for (const StorageId id : op.renews) renewed_.emplace_back(at, id);
     for (const StorageId id : op.births)
       if (liveness_.life(id).pageable) births_.push_back({id, trace.storages[index(id)].bytes});
     birth_begins_.push_back(static_cast<std::uint32_t>(births_.size()));
@@ -80,6 +81,7 @@ Agenda::Agenda(Rewritten rewritten)
     made_begins_.push_back(static_cast<std::uint32_t>(made_anew_.size()));
     add_ends(op, rewritten.rewriting.dies_with_program);
   }
+  std::ranges::sort(renewed_);
   note_replays();
   sort_rows(beginning_, beginning_begins_, [](const Row& row) { return row.begin; });
   sort_rows(leaving_, leaving_begins_, [](const Row& row) { return row.end; });

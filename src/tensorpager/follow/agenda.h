@@ -2,9 +2,11 @@
 // rows begin and leave there, and when a storage is used next. A value that never changes.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "tensorpager/base/bytes.h"
@@ -69,6 +71,10 @@ class Agenda {
   const std::vector<StorageId>& arguments(std::uint32_t op) const { return arguments_[op]; }
   /// The storages alive between windows that the op writes, in the order of the trace.
   const std::vector<StorageId>& entries_written(std::uint32_t op) const { return entries_written_[op]; }
+  /// Whether a storage that dies after the op continues this one.
+  bool is_renewed(StorageId id, std::uint32_t op) const {
+    return std::ranges::binary_search(renewed_, std::pair(op, id));
+  }
   /// The pageable storages that the program frees after the op.
   std::span<const StorageId> deaths(std::uint32_t op) const { return part(deaths_, death_begins_, op); }
   bool is_entry(StorageId id) const { return liveness_.life(id).entry; }
@@ -143,6 +149,7 @@ class Agenda {
   std::vector<StorageId> identified_;              // entries that have an identity, by identity
   std::vector<std::vector<StorageId>> arguments_;  // by op
   std::vector<std::vector<StorageId>> entries_written_;
+  std::vector<std::pair<std::uint32_t, StorageId>> renewed_;  // with the op that does; sorted
   std::vector<OpSignature> signatures_;
   std::vector<OpSignature> program_signatures_;  // empty without replays
   std::vector<std::uint32_t> program_ops_;

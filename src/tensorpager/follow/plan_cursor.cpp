@@ -16,6 +16,7 @@ PlanCursor::PlanCursor(std::shared_ptr<const Agenda> agenda)
 
 void PlanCursor::begin_here() {
   page_outs_.forget_all();
+  renewed_leaving_.clear();
   counts_ = {};
   standing_ = Standing::kElsewhere;
 }
@@ -84,6 +85,7 @@ void PlanCursor::take_over(std::vector<Action>& actions) {
                        .offset = *place,
                        .may_be_dirty = is_gone});
   }
+  page_out_renewed(actions);
 }
 
 /// Blocks that came for others were not at their planned places until now; those others are unplanned, and leave.
@@ -183,23 +185,35 @@ void PlanCursor::taken_over(Block& block, Block& fresh) {
 }
 
 void PlanCursor::end_rows(std::vector<Action>& actions) {
+  page_out_renewed(actions);
   for (const StorageId id : agenda_->drops(position_))
     if (Block* const block = storages_.block_of(id)) {
       storages_.unbind(id);
       actions.push_back({Action::Kind::kForget, block});
     }
+  const auto leaving = agenda_->leaving(position_ + 1);
+  const auto is_renewed = [&](std::uint32_t i) { return agenda_->is_renewed(agenda_->row(i).storage, position_); };
+  if (std::ranges::any_of(leaving, is_renewed))
+    renewed_leaving_.assign(leaving.begin(), leaving.end());
+  else
+    for (const std::uint32_t i : leaving) end_row(i, actions);
   ++position_;
-  for (const std::uint32_t i : agenda_->leaving(position_)) {
-    const Row& row = agenda_->row(i);
-    if (row.leave != Leave::kPageOut && row.leave != Leave::kDrop) continue;
-    Block* const block = storages_.block_of(row.storage);
-    const bool is_awaited = row.leave == Leave::kPageOut;
-    if (block != nullptr && block->is_exported()) note_disturbed();  // it stays
-    if (block != nullptr) actions.push_back({is_awaited ? Action::Kind::kPageOut : Action::Kind::kDrop, block});
-    if (is_awaited)
-      page_outs_.add({i, agenda_->ticket(i), counts_.windows, block, block != nullptr ? block->number : 0});
-  }
   if (position_ == agenda_->ops()) end_window(actions);
+}
+
+void PlanCursor::end_row(std::uint32_t i, std::vector<Action>& actions) {
+  const Row& row = agenda_->row(i);
+  if (row.leave != Leave::kPageOut && row.leave != Leave::kDrop) return;
+  Block* const block = storages_.block_of(row.storage);
+  const bool is_awaited = row.leave == Leave::kPageOut;
+  if (block != nullptr && block->is_exported()) note_disturbed();  // it stays
+  if (block != nullptr) actions.push_back({is_awaited ? Action::Kind::kPageOut : Action::Kind::kDrop, block});
+  if (is_awaited) page_outs_.add({i, agenda_->ticket(i), counts_.windows, block, block != nullptr ? block->number : 0});
+}
+
+void PlanCursor::page_out_renewed(std::vector<Action>& actions) {
+  for (const std::uint32_t i : renewed_leaving_) end_row(i, actions);
+  renewed_leaving_.clear();
 }
 
 void PlanCursor::end_window(std::vector<Action>& actions) {
@@ -224,6 +238,7 @@ void PlanCursor::enter(std::uint32_t op, const PlanCursor& from) {
 }
 
 void PlanCursor::leave(std::vector<Action>& actions) {
+  page_out_renewed(actions);
   position_ = 0;
   op_ = Op::kNone;
   standing_ = Standing::kElsewhere;

@@ -104,6 +104,9 @@ class PlanCursor final : public ActionSource {
   void begin_rows(std::vector<Action>& actions, std::optional<std::uint32_t> skipping_to = std::nullopt);
   void note_made();
   void end_rows(std::vector<Action>& actions);
+  /// The block of a row leaves its place.
+  void end_row(std::uint32_t i, std::vector<Action>& actions);
+  void page_out_renewed(std::vector<Action>& actions);
   void end_window(std::vector<Action>& actions);
   std::optional<base::Bytes> less_not_submitted(std::optional<base::Bytes> planned) const;
   std::uint32_t op_before() const { return (position_ == 0 ? agenda_->ops() : position_) - 1; }
@@ -114,6 +117,9 @@ class PlanCursor final : public ActionSource {
   BirthMatcher births_;  // of the op under way, or the likely one before
   TemporaryPlaces temporaries_;
   PageOutQueue page_outs_;
+  // Rows that end with the last op, if it renewed a storage of theirs: which block that is now is known when the next
+  // op begins, as the program lets go of the one before in between.
+  std::vector<std::uint32_t> renewed_leaving_;
   Resynchroniser resync_;
   Op op_ = Op::kNone;
   Standing standing_ = Standing::kElsewhere;
