@@ -32,6 +32,19 @@ constexpr double kFirstHeat = 0.0007;
 
 double seconds(Nanoseconds time) { return std::chrono::duration<double>(time).count(); }
 
+/// The same for the same replays, and for others as good as never.
+std::size_t hash_of(const std::vector<Replay>& replays) {
+  std::size_t hash = replays.size();
+  const auto add = [&hash](std::size_t value) { hash = (hash ^ value) * 0x9E3779B97F4A7C15 + (hash >> 29); };
+  for (const Replay& replay : replays) {
+    add(replay.op);
+    add(replay.before);
+    for (const trace::StorageId id : replay.keeps) add(trace::index(id));
+    add(replay.keeps.size());
+  }
+  return hash;
+}
+
 /// How many dropped bytes are rebuilt near an op, over the target.
 class Crowd {
  public:
@@ -95,17 +108,20 @@ std::vector<DropSearch::Choice> DropSearch::run(const Shares& without) {
 void DropSearch::search_within(base::Bytes budget, const Choice* begin_with) {
   budget_ = budget;
   best_.clear();
+  offered_.clear();
   const std::size_t gaps = recomputation_.droppable().size();
-  offer(judge(std::vector<Drop>(gaps), Arguments::kFreed));
+  offer(std::vector<Drop>(gaps), Arguments::kFreed);
   if (gaps == 0) return;
   bool goes_on = false;
   if (begin_with != nullptr) {
-    const Choice again = judge(begin_with->dropped, begin_with->arguments);
+    Choice again = *begin_with;
+    again.step = Nanoseconds::max();
+    judge(again);
     goes_on = again.step != Nanoseconds::max();  // it fits into less, too
-    offer(again);
+    keep(again);
     if (!goes_on) {
       const std::uint64_t space = (budget_ - groundwork_.reserve).count();
-      offer(judge(shaved(begin_with->dropped, begin_with->arguments, space, 0.0, 0.0), begin_with->arguments));
+      offer(shaved(begin_with->dropped, begin_with->arguments, space, 0.0, 0.0), begin_with->arguments);
     }
   }
   if (!goes_on) construct(Arguments::kFreed);
@@ -123,25 +139,26 @@ void DropSearch::search_within(base::Bytes budget, const Choice* begin_with) {
 bool DropSearch::is_large() const { return groundwork_.liveness.ops() > kLargeWindow; }
 
 void DropSearch::construct(Arguments arguments) {
-  drop_by_ratio(arguments);
   shave_peaks(arguments);
+  drop_by_ratio(arguments);
 }
 
 std::optional<DropSearch::Choice> DropSearch::best() const {
   return best_.empty() ? std::nullopt : std::optional(best_.front());
 }
 
-DropSearch::Choice DropSearch::judge(std::vector<Drop> dropped, Arguments arguments, Nanoseconds most) {
-  Choice choice{.dropped = std::move(dropped), .arguments = arguments};
-  auto replays = recomputation_.replays(choice.dropped, kMostReplaysAnOp * groundwork_.liveness.ops(), arguments);
-  if (!replays) return choice;
-  choice.replays = std::move(*replays);
+std::optional<DropSearch::Choice> DropSearch::choose(std::vector<Drop> dropped, Arguments arguments) const {
+  auto replays = recomputation_.replays(dropped, kMostReplaysAnOp * groundwork_.liveness.ops(), arguments);
+  if (!replays) return std::nullopt;
+  return Choice{.dropped = std::move(dropped), .arguments = arguments, .replays = std::move(*replays)};
+}
+
+void DropSearch::judge(Choice& choice, Nanoseconds most) {
   Nanoseconds computed = groundwork_.starts.back();
   for (const Replay& replay : choice.replays) computed += groundwork_.op_times[replay.op];
-  if (2 * computed > most) return choice;
+  if (2 * computed > most) return;
   ++judged_;
   choice.step = step_of(plan::rewrite(unnamed_, choice.replays).value().trace);
-  return choice;
 }
 
 Nanoseconds DropSearch::step_of(const trace::Trace& rewritten) const {
@@ -154,7 +171,27 @@ Nanoseconds DropSearch::step_of(const trace::Trace& rewritten) const {
   return attempt.step_by_bytes(attempt.schedule(inner.space()));
 }
 
-void DropSearch::offer(const Choice& choice) {
+void DropSearch::offer(std::vector<Drop> dropped, Arguments arguments) {
+  const Nanoseconds most = best_.size() < kKept ? Nanoseconds::max() : best_.back().step;
+  if (least_step(dropped) >= most) return;
+  std::optional<Choice> choice = choose(std::move(dropped), arguments);
+  // Others that come to the same replays are as good.
+  if (!choice || !offered_.insert(hash_of(choice->replays)).second) return;
+  judge(*choice, most);
+  keep(*choice);
+}
+
+Nanoseconds DropSearch::least_step(const std::vector<Drop>& dropped) const {
+  const std::int64_t most = std::ranges::max(live_without(dropped));
+  const std::int64_t lacking = most - static_cast<std::int64_t>(budget_.count());
+  if (lacking <= 0) return Nanoseconds(0);
+  if (means_ == Means::kReplays) return Nanoseconds::max();
+  const double once = static_cast<double>(lacking) / groundwork_.problem.machine.in.fastest();
+  const double both = once + once / groundwork_.problem.options.link_share;
+  return std::chrono::duration_cast<Nanoseconds>(std::chrono::duration<double>(both));
+}
+
+void DropSearch::keep(const Choice& choice) {
   if (choice.step == Nanoseconds::max()) return;
   const auto is_same = [&](const Choice& one) { return one.step == choice.step && one.replays == choice.replays; };
   if (std::ranges::any_of(best_, is_same)) return;
@@ -163,10 +200,10 @@ void DropSearch::offer(const Choice& choice) {
 }
 
 void DropSearch::offer_both(std::vector<Drop> dropped, Arguments arguments) {
-  offer(judge(dropped, arguments));
+  offer(dropped, arguments);
   if (is_large()) return;
   std::ranges::replace(dropped, Drop::kOnce, Drop::kAgain);
-  offer(judge(std::move(dropped), arguments));
+  offer(std::move(dropped), arguments);
 }
 
 void DropSearch::drop_by_ratio(Arguments arguments) {
@@ -263,10 +300,12 @@ void DropSearch::anneal(Choice at, std::size_t judgements) {
     const double chance = std::uniform_real_distribution<double>(0, 1)(random_);
     const double worse = -kFirstHeat * (1 - done) * std::log(1 - chance);
     const Nanoseconds most(static_cast<std::int64_t>(static_cast<double>(at.step.count()) * (1 + worse)));
-    Choice next = judge(changed(at), at.arguments, most);
-    if (next.step > most) continue;
-    offer(next);
-    at = std::move(next);
+    std::optional<Choice> next = choose(changed(at), at.arguments);
+    if (!next) continue;
+    judge(*next, most);
+    if (next->step > most) continue;
+    keep(*next);
+    at = std::move(*next);
   }
 }
 

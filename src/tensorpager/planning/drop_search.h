@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <optional>
 #include <random>
+#include <unordered_set>
 #include <vector>
 
 #include "tensorpager/planning/planner.h"
@@ -46,10 +47,16 @@ class DropSearch {
 
  private:
   void search_within(base::Bytes budget, const Choice* begin_with);
-  /// The step of a choice that is slower than `most` is Nanoseconds::max(), if replays alone make it so.
-  Choice judge(std::vector<Drop> dropped, Arguments arguments, Nanoseconds most = Nanoseconds::max());
+  /// The choice with its replays, not judged; nullopt if these would be too many.
+  std::optional<Choice> choose(std::vector<Drop> dropped, Arguments arguments) const;
+  /// Sets the step, which stays Nanoseconds::max() if replays alone make it longer than `most`.
+  void judge(Choice& choice, Nanoseconds most = Nanoseconds::max());
   Nanoseconds step_of(const trace::Trace& rewritten) const;
-  void offer(const Choice& choice);
+  /// A step is no shorter: what has no room where the most is live is paged in once. As Choice::step.
+  Nanoseconds least_step(const std::vector<Drop>& dropped) const;
+  /// Judges it, and keeps it if it is one of the best few.
+  void offer(std::vector<Drop> dropped, Arguments arguments);
+  void keep(const Choice& choice);
   /// What is dropped once, and the same with all of it rebuilt again and again.
   void offer_both(std::vector<Drop> dropped, Arguments arguments);
   void construct(Arguments arguments);
@@ -78,6 +85,7 @@ class DropSearch {
   base::Bytes budget_;                                  // that choices are judged with
   std::size_t judged_ = 0;                              // choices
   std::vector<Choice> best_;                            // within this budget, by step
+  std::unordered_set<std::size_t> offered_;             // hashes of the replays of choices, within this budget
   std::optional<Choice> last_;                          // the best within the budget before
   std::mt19937 random_{1};
 };
