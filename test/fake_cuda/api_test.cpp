@@ -108,6 +108,17 @@ TEST_F(Api, EventsTellTheTimeBetweenThem) {
   EXPECT_EQ(cudaEventDestroy(end), cudaSuccess);
 }
 
+TEST_F(Api, AnEventIsRecordedInStreamsOfItsOwnDevice) {
+  cudaEvent_t event = nullptr;
+  ASSERT_EQ(cudaEventCreate(&event), cudaSuccess);
+  ASSERT_EQ(cudaSetDevice(1), cudaSuccess);
+  EXPECT_EQ(cudaEventRecord(event, nullptr), cudaErrorInvalidResourceHandle) << "the other device's default stream";
+  EXPECT_EQ(cudaEventRecord(event, stream_), cudaSuccess) << "the current device does not count";
+  ASSERT_EQ(cudaSetDevice(0), cudaSuccess);
+  EXPECT_EQ(cudaEventRecord(event, nullptr), cudaSuccess);
+  EXPECT_EQ(cudaEventDestroy(event), cudaSuccess);
+}
+
 TEST_F(Api, SaysWhenMemoryIsOut) {
   void* more = nullptr;
   EXPECT_EQ(cudaMalloc(&more, kMemory), cudaErrorMemoryAllocation);

@@ -1,8 +1,5 @@
 #include "tensorpager/cuda/cuda_streams.h"
 
-#include <c10/cuda/CUDAGuard.h>
-#include <c10/cuda/CUDAStream.h>
-
 #include <cerrno>
 #include <cstring>
 #include <memory>
@@ -28,6 +25,12 @@ void check(cudaError_t error, const char* call, const char* what, Bytes bytes = 
 cudaEvent_t event_of(Event event) { return reinterpret_cast<cudaEvent_t>(event); }
 
 }  // namespace
+
+/// While it lives the device is the current one, which the program's may not be: the default stream of each device is
+/// null.
+c10::cuda::CUDAGuard CudaStreams::on_device() const {
+  return c10::cuda::CUDAGuard(static_cast<c10::DeviceIndex>(device_));
+}
 
 CudaStreams::CudaStreams(int device) : device_(device) {
   const c10::cuda::CUDAGuard guard(static_cast<c10::DeviceIndex>(device));
@@ -72,17 +75,37 @@ cudaStream_t CudaStreams::stream_of(Queue queue) const {
   return compute_[index - device::index_of(Queue::kCompute)].load(std::memory_order_relaxed);
 }
 
+/// What another device's stream has by now, the current one waits for.
+Queue CudaStreams::queue_behind(c10::cuda::CUDAStream stream) {
+  if (stream.device_index() == device_) return queue_of(stream.stream());
+  const auto destroy = [](cudaEvent_t event) { static_cast<void>(cudaEventDestroy(event)); };
+  std::unique_ptr<CUevent_st, decltype(destroy)> event;
+  {
+    const c10::cuda::CUDAGuard guard(stream.device_index());
+    cudaEvent_t made = nullptr;
+    check(cudaEventCreateWithFlags(&made, cudaEventDisableTiming), "cudaEventCreateWithFlags", "an event");
+    event.reset(made);
+    check(cudaEventRecord(made, stream.stream()), "cudaEventRecord", "a stream of another device");
+  }
+  const Queue here = current();
+  wait(here, reinterpret_cast<Event>(event.get()));
+  return here;
+}
+
 Event CudaStreams::make_event() {
+  const c10::cuda::CUDAGuard guard = on_device();
   cudaEvent_t event = nullptr;
   check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreateWithFlags", "an event");
   return reinterpret_cast<Event>(event);
 }
 
 void CudaStreams::record(Event event, Queue queue) {
+  const c10::cuda::CUDAGuard guard = on_device();
   check(cudaEventRecord(event_of(event), stream_of(queue)), "cudaEventRecord", "a stream");
 }
 
 void CudaStreams::wait(Queue queue, Event event) {
+  const c10::cuda::CUDAGuard guard = on_device();
   check(cudaStreamWaitEvent(stream_of(queue), event_of(event), 0), "cudaStreamWaitEvent", "a stream");
 }
 
@@ -91,11 +114,12 @@ void CudaStreams::block_host(Event event) {
 }
 
 void CudaStreams::finish() {
-  const c10::cuda::CUDAGuard guard(static_cast<c10::DeviceIndex>(device_));
+  const c10::cuda::CUDAGuard guard = on_device();
   check(cudaDeviceSynchronize(), "cudaDeviceSynchronize", "the device");
 }
 
 Event CudaStreams::make_timing_event() {
+  const c10::cuda::CUDAGuard guard = on_device();
   cudaEvent_t event = nullptr;
   check(cudaEventCreate(&event), "cudaEventCreate", "an event");
   return reinterpret_cast<Event>(event);
@@ -118,6 +142,7 @@ double CudaStreams::seconds_between(Event begin, Event end) {
 }
 
 void CudaStreams::copy(Queue queue, std::byte* to, const std::byte* from, Bytes bytes) {
+  const c10::cuda::CUDAGuard guard = on_device();
   check(cudaMemcpyAsync(to, from, bytes.count(), cudaMemcpyDefault, stream_of(queue)), "cudaMemcpyAsync",
         "a tensor's memory", bytes);
 }
@@ -133,12 +158,13 @@ void CudaStreams::copy_on_host(Queue queue, std::byte* to, const std::byte* from
     const std::unique_ptr<Copy> mine(static_cast<Copy*>(data));
     std::memcpy(mine->to, mine->from, mine->bytes);
   };
+  const c10::cuda::CUDAGuard guard = on_device();
   check(cudaLaunchHostFunc(stream_of(queue), run, copy.get()), "cudaLaunchHostFunc", "a tensor's memory", bytes);
   static_cast<void>(copy.release());
 }
 
 std::byte* CudaStreams::allocate(Bytes bytes) {
-  const c10::cuda::CUDAGuard guard(static_cast<c10::DeviceIndex>(device_));
+  const c10::cuda::CUDAGuard guard = on_device();
   void* memory = nullptr;
   check(cudaMalloc(&memory, bytes.count()), "cudaMalloc", "the device's memory for tensors", bytes);
   return static_cast<std::byte*>(memory);

@@ -2,6 +2,8 @@
 // are the same here.
 #pragma once
 
+#include <c10/cuda/CUDAGuard.h>
+#include <c10/cuda/CUDAStream.h>
 #include <cuda_runtime_api.h>
 
 #include <array>
@@ -21,6 +23,8 @@ class CudaStreams final : public device::Streams {
   bool has_several_queues() const override { return computing_.load(std::memory_order_relaxed) > 1; }
   /// The queue of a stream, which may be another one than the current.
   device::Queue queue_of(cudaStream_t stream);
+  /// A queue that comes behind what a stream of any device has by now: the stream's own, if there is one.
+  device::Queue queue_behind(c10::cuda::CUDAStream stream);
 
   device::Event make_event() override;
   void record(device::Event event, device::Queue queue) override;
@@ -41,6 +45,7 @@ class CudaStreams final : public device::Streams {
   int device() const { return device_; }
 
  private:
+  c10::cuda::CUDAGuard on_device() const;
   cudaStream_t stream_of(device::Queue queue) const;
 
   const int device_;

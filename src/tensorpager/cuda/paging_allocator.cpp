@@ -120,15 +120,14 @@ void PagingAllocator::raw_delete(void* at) {
 
 void PagingAllocator::recordStream(const c10::DataPtr& pointer, c10::cuda::CUDAStream stream) {
   if (pointer.get() == nullptr && pointer.get_context() == nullptr) return;
-  const device::Queue queue = is_ours(stream.device_index()) ? streams_.queue_of(stream.stream()) : device::Queue();
   pager::Block* block = nullptr;
   if (pointer.get_deleter() == &memory::TorchStorages::free_claimed)
     block = static_cast<pager::Block*>(pointer.get_context());
   else if (pointer.get_deleter() == &memory::free_block)
     block = pager_.find_around(pointer.get());
-  else if (pointer.get_deleter() != &free_any || !small_.note_use(pointer.get(), queue))
+  else if (pointer.get_deleter() != &free_any || !small_.note_use(pointer.get(), streams_.queue_behind(stream)))
     return previous_->recordStream(pointer, stream);
-  if (block != nullptr) pager_.note_use(*block, queue);
+  if (block != nullptr) pager_.note_use(*block, streams_.queue_behind(stream));
 }
 
 void PagingAllocator::copy_data(void* to, const void* from, std::size_t size) const {

@@ -10,6 +10,7 @@ class Event {
  public:
   explicit Event(bool timed) : timed_(timed) {}
   bool is_timed() const { return timed_; }
+  int device() const { return device_; }
   void set(Ticket ticket) {
     const std::lock_guard lock(mutex_);
     ticket_ = std::move(ticket);
@@ -22,7 +23,8 @@ class Event {
  private:
   mutable std::mutex mutex_;
   Ticket ticket_;
-  bool timed_;
+  const bool timed_;
+  const int device_ = current_device();
 };
 
 Event& from(cudaEvent_t event) { return *reinterpret_cast<Event*>(event); }
@@ -54,7 +56,9 @@ TENSORPAGER_CUDA_API cudaError_t cudaEventDestroy(cudaEvent_t event) {
 TENSORPAGER_CUDA_API cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   return call("cudaEventRecord", [&](World& world) {
     if (!event) return cudaErrorInvalidResourceHandle;
-    from(event).set(world.queues().record(world.queue_of(stream)));
+    const int queue = world.queue_of(stream);
+    if (device_of_queue(queue) != from(event).device()) return cudaErrorInvalidResourceHandle;
+    from(event).set(world.queues().record(queue));
     return cudaSuccess;
   });
 }
