@@ -16,6 +16,7 @@
 #include "tensorpager/cli/ask_python.h"
 #include "tensorpager/cli/command.h"
 #include "tensorpager/cli/machine_checks.h"
+#include "tensorpager/cli/print_json.h"
 #include "tensorpager/cli/python_package.h"
 
 namespace tensorpager::cli {
@@ -127,13 +128,12 @@ std::vector<Finding> examine(const DoctorOptions& options) {
   return findings;
 }
 
-void print_json(const std::vector<Finding>& findings, bool works) {
+void print_object(const std::vector<Finding>& findings, bool works) {
   Json checks = Json::array();
   for (const Finding& one : findings)
     checks.push_back(
         {{"name", one.name}, {"verdict", to_string(one.verdict)}, {"found", one.found}, {"advice", one.advice}});
-  std::printf("%s\n",
-              Json{{"works", works}, {"checks", checks}}.dump(1, ' ', false, Json::error_handler_t::replace).c_str());
+  print_json(Json{{"works", works}, {"checks", checks}});
 }
 
 void print_lines(const std::vector<Finding>& findings, bool works) {
@@ -147,7 +147,7 @@ void doctor(const DoctorOptions& options) {
   const std::vector<Finding> findings = examine(options);
   bool works = true;
   for (const Finding& one : findings) works = works && one.verdict != Verdict::kNotPossible;
-  options.json ? print_json(findings, works) : print_lines(findings, works);
+  options.json ? print_object(findings, works) : print_lines(findings, works);
   if (!works) throw CLI::RuntimeError(1);
 }
 

@@ -4,6 +4,8 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "tensorpager/cli/print_json.h"
+
 namespace tensorpager::cli {
 namespace {
 
@@ -59,8 +61,7 @@ void print_estimate_json(const std::string& card, const fit::Estimate& found) {
                     {"half", to_json(found.half)},
                     {"whole_card", to_json(found.whole_card)},
                     {"asked", to_json(found.asked)}};
-  // The path of a machine file may be no UTF-8.
-  std::printf("%s\n", all.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
+  print_json(all);
 }
 
 void print_estimate(const std::string& card, const fit::Estimate& found) {

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "tensorpager/cli/print_json.h"
 #include "tensorpager/fit/estimate.h"
 
 namespace tensorpager::cli {
@@ -150,8 +151,7 @@ void print_fit_json(const FitAnswer& answer) {
                     {"as_scaled", answer.is_as_scaled},
                     {"checked", answer.checked},
                     {"tried", tried}};
-  // The last lines of a program may be no UTF-8.
-  std::printf("%s\n", all.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
+  print_json(all);
 }
 
 void print_fit(const FitAnswer& answer) {

@@ -7,6 +7,7 @@
 #include "tensorpager/base/errors.h"
 #include "tensorpager/cli/command.h"
 #include "tensorpager/cli/planning.h"
+#include "tensorpager/cli/print_json.h"
 #include "tensorpager/machine/machine_io.h"
 #include "tensorpager/plan/plan_io.h"
 #include "tensorpager/plan/rewriting.h"
@@ -56,8 +57,7 @@ void show(const SimulateOptions& options, const trace::Trace& trace, const plan:
       for (const base::Bytes bytes : outcome.measured.curve) all["curve"].push_back(bytes.count());
       for (const auto start : outcome.starts) all["op_starts"].push_back(std::chrono::duration<double>(start).count());
     }
-    std::printf("%s\n", all.dump(2).c_str());
-    return;
+    return print_json(all);
   }
   std::printf("%s\n", describe(figures).c_str());
   if (!options.curve) return;
@@ -82,9 +82,7 @@ void simulate(const SimulateOptions& options) {
   if (options.planning.budget.empty()) throw base::InvalidArgument("simulate: write --budget SIZE, or --plan FILE");
   const Planning planning(options.planning);
   if (!planning.result() && options.json)
-    std::printf(
-        "%s\n",
-        to_json(planning.liveness(), planning.budget(), planning.result().error(), std::nullopt).dump(2).c_str());
+    print_json(to_json(planning.liveness(), planning.budget(), planning.result().error(), std::nullopt));
   planning.require_plan();
   show(options, planning.trace(), planning.liveness(), planning.result().value(), planning.machine());
 }
