@@ -20,7 +20,9 @@ namespace {
 
 double seconds(machine::Nanoseconds time) { return std::chrono::duration<double>(time).count(); }
 
-double ratio_less_one(double whole, double part) { return part > 0 ? whole / part - 1 : 0; }
+double waste(base::Bytes taken, base::Bytes used) {
+  return used > base::Bytes(0) ? static_cast<double>(taken.count()) / static_cast<double>(used.count()) - 1 : 0;
+}
 
 }  // namespace
 
@@ -106,20 +108,18 @@ void require_valid(const trace::Trace& trace, const plan::Plan& plan, const std:
 Figures::Figures(const trace::Trace& trace, const plan::Liveness& liveness, const plan::Plan& plan,
                  const machine::Machine& machine, const sim::Outcome& outcome)
     : step_seconds(seconds(outcome.measured.step)),
-      overhead(ratio_less_one(step_seconds, seconds(machine.time_of_ops(trace)))),
+      overhead(plan::overhead_of(outcome.measured.step, machine.time_of_ops(trace))),
       lower_bound_overhead(
-          ratio_less_one(seconds(planning::lower_bound(liveness, plan::op_times(trace, machine), machine, plan.budget)),
-                         seconds(machine.time_of_ops(trace)))),
+          plan::overhead_of(planning::lower_bound(liveness, plan::op_times(trace, machine), machine, plan.budget),
+                            machine.time_of_ops(trace))),
       recompute_seconds(seconds(outcome.measured.compute) - seconds(machine.time_of_ops(trace))),
       stall_seconds(seconds(outcome.stalled())),
       page_out(outcome.measured.page_out),
       page_in(outcome.measured.page_in),
       peak(outcome.measured.peak),
       host(plan::host_bytes(plan)),
-      placement_waste(ratio_less_one(static_cast<double>((plan.top() + plan.slab).count()),
-                                     static_cast<double>(outcome.measured.peak.count()))),
-      caching_waste(ratio_less_one(static_cast<double>(planning::cached_for(plan).count()),
-                                   static_cast<double>(outcome.measured.peak.count()))) {}
+      placement_waste(waste(plan.top() + plan.slab, outcome.measured.peak)),
+      caching_waste(waste(planning::cached_for(plan), outcome.measured.peak)) {}
 
 std::string describe(const Figures& figures) {
   std::array<char, 256> text{};

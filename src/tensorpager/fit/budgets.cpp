@@ -1,6 +1,7 @@
 #include "tensorpager/fit/budgets.h"
 
 #include "tensorpager/plan/plan.h"
+#include "tensorpager/plan/timing.h"
 #include "tensorpager/sim/simulator.h"
 
 namespace tensorpager::fit {
@@ -19,10 +20,9 @@ std::optional<Cost> cost_of(const trace::Trace& trace, const plan::Liveness& liv
   if (!plan) return std::nullopt;
   const sim::Outcome outcome = sim::simulate(trace, plan.value(), machine);
   const auto& measured = outcome.measured;
-  const double compute = static_cast<double>(resident.count());
   return Cost{.budget = budget,
               .step = measured.step,
-              .overhead = compute > 0 ? static_cast<double>(measured.step.count()) / compute - 1 : 0,
+              .overhead = plan::overhead_of(measured.step, resident),
               .page_out = measured.page_out,
               .page_in = measured.page_in,
               .on_host = plan::host_bytes(plan.value())};

@@ -121,7 +121,7 @@ base::Result<Profile, NoProfile> analyse(const trace::Stream& stream, Bytes budg
                      .share = from.share,
                      .is_similar = from.is_similar});
     one.trace = std::make_shared<const trace::Trace>(std::move(from.trace));
-    one.lower_bound_overhead = overhead_of(bound, one.predicted().compute);
+    one.lower_bound_overhead = plan::overhead_of(bound, one.predicted().compute);
   }
   return profile;
 }

@@ -11,12 +11,6 @@
 
 namespace tensorpager::guide {
 
-double overhead_of(std::chrono::nanoseconds step, std::chrono::nanoseconds compute) {
-  return compute.count() > 0 ? static_cast<double>(step.count()) / static_cast<double>(compute.count()) - 1 : 0;
-}
-
-double overhead_of(const plan::Prediction& predicted) { return overhead_of(predicted.step, predicted.compute); }
-
 plan::Prediction ClassProfile::predicted() const {
   plan::Prediction prediction = agenda->plan().predicted;
   prediction.compute = compute;
@@ -70,7 +64,8 @@ std::string Profile::describe() const {
     text += (text.empty() ? "" : "; ") + std::string(one.is_similar ? "variable-shape step of about " : "step of ") +
             std::to_string(one.agenda->program_ops().size()) + " ops (need " + base::format_bytes(one.need) +
             ", floor " + base::format_bytes(one.floor) + "), " + base::format_bytes(predicted.page_out) + " out and " +
-            base::format_bytes(predicted.page_in) + " in, predicted overhead " + percent(overhead_of(predicted));
+            base::format_bytes(predicted.page_in) + " in, predicted overhead " +
+            percent(plan::overhead_of(predicted.step, predicted.compute));
     if (one.lower_bound_overhead) {
       text += one.agenda->has_replays() ? " (without recomputation at least " : " (lower bound ";
       text += percent(*one.lower_bound_overhead) + ")";

@@ -33,10 +33,6 @@ struct ClassProfile {
   plan::Prediction predicted() const;
 };
 
-/// Step time over compute time, minus 1.
-double overhead_of(std::chrono::nanoseconds step, std::chrono::nanoseconds compute);
-double overhead_of(const plan::Prediction& predicted);
-
 struct Profile {
   enum class Origin : std::uint8_t { kAnalysis, kCache, kUser };
 

@@ -4,7 +4,7 @@
 #include <chrono>
 
 #include "tensorpager/base/errors.h"
-#include "tensorpager/guide/profile.h"
+#include "tensorpager/plan/timing.h"
 
 namespace tensorpager::guide {
 namespace {
@@ -25,7 +25,7 @@ void ProgressMeter::plan_activated(const Reading& now, const plan::Plan& plan) {
 void ProgressMeter::predict(const plan::Prediction& predicted, std::optional<double> lower_bound_overhead) {
   progress_.predicted_peak_bytes = predicted.peak.count();
   progress_.predicted_window_seconds = std::chrono::duration<double>(predicted.step).count();
-  progress_.predicted_overhead = overhead_of(predicted);
+  progress_.predicted_overhead = plan::overhead_of(predicted.step, predicted.compute);
   progress_.lower_bound_overhead = lower_bound_overhead.value_or(0);
 }
 

@@ -42,6 +42,10 @@ std::uint32_t need_of(const Row& row) { return row.need; }
 
 }  // namespace
 
+double overhead_of(Nanoseconds step, Nanoseconds compute) {
+  return compute.count() > 0 ? static_cast<double>(step.count()) / static_cast<double>(compute.count()) - 1 : 0;
+}
+
 std::vector<Nanoseconds> op_times(const trace::Trace& trace, const Machine& machine) {
   std::vector<Nanoseconds> times;
   times.reserve(trace.ops.size());

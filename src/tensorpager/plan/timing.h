@@ -14,6 +14,9 @@ namespace tensorpager::plan {
 using machine::Machine;
 using machine::Nanoseconds;
 
+/// Step time over compute time, minus 1; 0 if nothing is computed.
+double overhead_of(Nanoseconds step, Nanoseconds compute);
+
 /// The time of each op on a machine.
 std::vector<Nanoseconds> op_times(const trace::Trace& trace, const Machine& machine);
 
