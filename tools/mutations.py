@@ -75,6 +75,13 @@ MUTATIONS = [
         "memory sim",
     ),
     Mutation(
+        "pages-out-what-a-variable-was",
+        "follow/plan_cursor.cpp",
+        "if (std::ranges::any_of(leaving, is_renewed))",
+        "if (leaving.empty())",
+        "follow",
+    ),
+    Mutation(
         "resynchronises-anywhere",
         "follow/resynchroniser.cpp",
         "  const std::size_t here = matching_before(at, std::equal_to());",
