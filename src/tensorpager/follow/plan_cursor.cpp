@@ -212,7 +212,15 @@ void PlanCursor::end_row(std::uint32_t i, std::vector<Action>& actions) {
 }
 
 void PlanCursor::page_out_renewed(std::vector<Action>& actions) {
-  for (const std::uint32_t i : renewed_leaving_) end_row(i, actions);
+  for (const std::uint32_t i : renewed_leaving_) {
+    const Row& row = agenda_->row(i);
+    Block* const block = storages_.block_of(row.storage);
+    const bool is_renewed = agenda_->is_renewed(row.storage, op_before());
+    // Where it was made others are next, and its copy would keep them waiting.
+    if (block != nullptr && is_renewed && row.leave == Leave::kPageOut)
+      actions.push_back({Action::Kind::kMove, block, row.offset});
+    end_row(i, actions);
+  }
   renewed_leaving_.clear();
 }
 
