@@ -255,7 +255,7 @@ def test_gradients_that_are_not_finite_are_said_so(tmp_path):
 @needs_emulated_card
 def test_the_screen_says_what_is_done_and_what_was_found():
     done = run_command(
-        "fit", "--machine", "h100-80g", *program("gpt", "--device", "cuda", "--batch={batch}"), seconds=200
+        "fit", "--machine", "h100-80g", *program("resnet", "--device", "cuda", "--batch={batch}"), seconds=200
     )
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
