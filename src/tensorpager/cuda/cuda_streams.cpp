@@ -1,5 +1,7 @@
 #include "tensorpager/cuda/cuda_streams.h"
 
+#include <c10/core/Event.h>
+
 #include <cerrno>
 #include <cstring>
 #include <memory>
@@ -33,7 +35,7 @@ c10::cuda::CUDAGuard CudaStreams::on_device() const {
 }
 
 CudaStreams::CudaStreams(int device) : device_(device) {
-  const c10::cuda::CUDAGuard guard(static_cast<c10::DeviceIndex>(device));
+  const c10::cuda::CUDAGuard guard = on_device();
   int least = 0, greatest = 0;
   check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "cudaDeviceGetStreamPriorityRange", "the device");
   for (cudaStream_t& stream : transfers_)
@@ -78,18 +80,10 @@ cudaStream_t CudaStreams::stream_of(Queue queue) const {
 /// What another device's stream has by now, the current one waits for.
 Queue CudaStreams::queue_behind(c10::cuda::CUDAStream stream) {
   if (stream.device_index() == device_) return queue_of(stream.stream());
-  const auto destroy = [](cudaEvent_t event) { static_cast<void>(cudaEventDestroy(event)); };
-  std::unique_ptr<CUevent_st, decltype(destroy)> event;
-  {
-    const c10::cuda::CUDAGuard guard(stream.device_index());
-    cudaEvent_t made = nullptr;
-    check(cudaEventCreateWithFlags(&made, cudaEventDisableTiming), "cudaEventCreateWithFlags", "an event");
-    event.reset(made);
-    check(cudaEventRecord(made, stream.stream()), "cudaEventRecord", "a stream of another device");
-  }
-  const Queue here = current();
-  wait(here, reinterpret_cast<Event>(event.get()));
-  return here;
+  c10::Event reached(c10::kCUDA);
+  reached.record(stream);
+  reached.block(c10::cuda::getCurrentCUDAStream(static_cast<c10::DeviceIndex>(device_)));
+  return current();
 }
 
 Event CudaStreams::make_event() {

@@ -23,6 +23,7 @@ void PlanCursor::begin_here() {
 
 bool PlanCursor::begin_op(const OpSignature& op, std::span<Block* const> touched, std::vector<Action>& actions) {
   take_over(actions);
+  page_out_renewed(actions);
   storages_.begin_op();
   births_.begin_op();
   temporaries_.begin_op();
@@ -85,7 +86,6 @@ void PlanCursor::take_over(std::vector<Action>& actions) {
                        .offset = *place,
                        .may_be_dirty = is_gone});
   }
-  page_out_renewed(actions);
 }
 
 /// Blocks that came for others were not at their planned places until now; those others are unplanned, and leave.
