@@ -78,7 +78,7 @@ MUTATIONS = [
         "pages-out-what-a-variable-was",
         "follow/plan_cursor.cpp",
         "if (std::ranges::any_of(leaving, is_renewed))",
-        "if (leaving.empty())",
+        "if (leaving.empty() && std::ranges::any_of(leaving, is_renewed))",
         "follow",
     ),
     Mutation(
