@@ -42,9 +42,8 @@ def main():
         model(inputs).square().mean().backward()
         optimizer.step()
     trained = [getattr(tensor, "_local_tensor", tensor) for tensor in model.state_dict().values()]
-    sys.stdout.write(
-        f"rank {rank}: {digest(*trained)}\n"
-    )  # at once, as torchrun starts ranks with -u: print writes twice
+    # By one write: torchrun starts ranks with -u, and print would write twice.
+    sys.stdout.write(f"rank {rank}: {digest(*trained)}\n")
     dist.destroy_process_group()
 
 

@@ -53,7 +53,7 @@ def test_ranks_average_gradients_behind_the_backward_pass(tmp_path):
     card = card_of(tmp_path, 768 * MIB)
     options = ("--ranks", "8", "--interconnect", "10GB/s", "--learning-rate", "0.2@64", "-o", picture)
     words = program("gpt", "--device", "cuda", "--batch", "{batch}")
-    alone = fit("--machine", card, "--to", "32", *words)  # what is said of ranks does not depend on the sizes
+    alone = fit("--machine", card, "--to", "32", *words)  # of it the budget counts, which no size changes
     found = fit("--machine", card, *options, *words)
     ranks = found["data_parallel"]
     assert alone["data_parallel"] is None and alone["learning_rate"] is None
