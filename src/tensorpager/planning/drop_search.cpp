@@ -8,7 +8,6 @@
 
 #include "tensorpager/plan/rewriting.h"
 #include "tensorpager/planning/attempt.h"
-#include "tensorpager/planning/segment_tree.h"
 
 namespace tensorpager::planning {
 namespace {
@@ -17,7 +16,6 @@ constexpr std::size_t kKept = 4;
 constexpr std::size_t kRatioSteps = 16;
 /// Of a window of more ops only some of the choices are made that others begin with: each takes a second to judge.
 constexpr std::size_t kLargeWindow = 50'000;
-constexpr Arguments kArguments[] = {Arguments::kFreed, Arguments::kKeptForMore};
 /// The share of what is above the space that is not dropped: transfers may take it.
 constexpr double kLeft[] = {0, 0.12, 0.25, 0.4, 0.6, 0.8};
 /// How much it counts against a storage that others are rebuilt near it.
@@ -29,8 +27,8 @@ constexpr double kWorthKeeping = 0.95;
 constexpr std::size_t kTriesAJudgement = 4;
 /// A choice that is slower by this part is taken once in e times at the beginning, and never at the end.
 constexpr double kFirstHeat = 0.0007;
-
-double seconds(Nanoseconds time) { return std::chrono::duration<double>(time).count(); }
+/// The standard deviation of the logarithm of the factor by which a cost is changed at random.
+constexpr double kCostNoise = 0.5;
 
 /// The same for the same replays, and for others as good as never.
 std::size_t hash_of(const std::vector<Replay>& replays) {
@@ -45,51 +43,15 @@ std::size_t hash_of(const std::vector<Replay>& replays) {
   return hash;
 }
 
-/// How many dropped bytes are rebuilt near an op, over the target.
-class Crowd {
- public:
-  /// `weight`: how much it counts; 0: not at all.
-  Crowd(std::size_t ops, double weight, double target)
-      : weight_(weight), target_(target), reach_(static_cast<std::uint32_t>(ops / 20 + 1)), around_(ops) {}
-
-  void add(const Droppable& gap) {
-    if (weight_ == 0) return;
-    const std::size_t end = std::min<std::size_t>(gap.to + reach_, around_.size());
-    for (std::size_t at = gap.to > reach_ ? gap.to - reach_ : 0; at < end; ++at)
-      around_[at] += static_cast<double>(gap.bytes) / target_;
-  }
-
-  /// By which a gap's cost counts more, at least 1.
-  double factor(const Droppable& gap) const { return 1 + weight_ * around_[gap.to] * around_[gap.to]; }
-
- private:
-  double weight_, target_;
-  std::uint32_t reach_;  // ops each way
-  std::vector<double> around_;
-};
-
 }  // namespace
 
 DropSearch::DropSearch(const Groundwork& groundwork, Means means)
     : groundwork_(groundwork),
       means_(means),
-      recomputation_(groundwork.problem.trace, groundwork.liveness, groundwork.op_times) {
-  const auto& gaps = recomputation_.droppable();
-  unnamed_ = groundwork.problem.trace;
+      recomputation_(groundwork.problem.trace, groundwork.liveness, groundwork.op_times),
+      shaving_(groundwork, recomputation_.droppable()),
+      unnamed_(groundwork.problem.trace) {
   for (trace::Op& op : unnamed_.ops) op.name.clear();
-  for (const Arguments arguments : kArguments) {
-    auto& order = by_ratio_[static_cast<std::size_t>(arguments)];
-    order.resize(gaps.size());
-    for (std::uint32_t i = 0; i < gaps.size(); ++i) order[i] = i;
-    std::ranges::stable_sort(order, {}, [&](std::uint32_t i) { return cost_a_byte(i, arguments); });
-  }
-}
-
-double DropSearch::cost_a_byte(std::uint32_t gap, Arguments arguments) const {
-  const Droppable& one = recomputation_.droppable()[gap];
-  const Nanoseconds cost = arguments == Arguments::kFreed ? one.cost : one.shared;
-  const Nanoseconds handling = groundwork_.problem.machine.out.handling + groundwork_.problem.machine.in.handling;
-  return (seconds(cost + handling) + 1e-9) / static_cast<double>(one.bytes);
 }
 
 std::vector<DropSearch::Choice> DropSearch::run(const Shares& without) {
@@ -121,7 +83,8 @@ void DropSearch::search_within(base::Bytes budget, const Choice* begin_with) {
     keep(again);
     if (!goes_on) {
       const std::uint64_t space = (budget_ - groundwork_.reserve).count();
-      offer(shaved(begin_with->dropped, begin_with->arguments, space, 0.0, 0.0), begin_with->arguments);
+      const Arguments arguments = begin_with->arguments;
+      offer(shaving_.shaved(begin_with->dropped, shaving_.costs(arguments), space), arguments);
     }
   }
   if (!goes_on) construct(Arguments::kFreed);
@@ -129,7 +92,7 @@ void DropSearch::search_within(base::Bytes budget, const Choice* begin_with) {
   if (!goes_on) {
     construct(Arguments::kKeptForMore);
     const std::optional<Choice> kept = best();
-    if (kept && (!begin || seconds(kept->step) < kWorthKeeping * seconds(begin->step))) begin = kept;
+    if (kept && (!begin || kept->step < kWorthKeeping * begin->step)) begin = kept;
   }
   if (!begin) return;
   const std::size_t work = groundwork_.problem.options.techniques.annealing;
@@ -182,7 +145,7 @@ void DropSearch::offer(std::vector<Drop> dropped, Arguments arguments) {
 }
 
 Nanoseconds DropSearch::least_step(const std::vector<Drop>& dropped) const {
-  const std::int64_t most = std::ranges::max(live_without(dropped));
+  const std::int64_t most = std::ranges::max(shaving_.live_without(dropped));
   const std::int64_t lacking = most - static_cast<std::int64_t>(budget_.count());
   if (lacking <= 0) return Nanoseconds(0);
   if (means_ == Means::kReplays) return Nanoseconds::max();
@@ -207,7 +170,7 @@ void DropSearch::offer_both(std::vector<Drop> dropped, Arguments arguments) {
 }
 
 void DropSearch::drop_by_ratio(Arguments arguments) {
-  const std::vector<std::uint32_t>& order = by_ratio(arguments);
+  const std::vector<std::uint32_t>& order = shaving_.by_ratio(arguments);
   std::vector<Drop> dropped(order.size());
   std::size_t done = 0;
   const std::size_t steps = is_large() ? kRatioSteps / 2 : kRatioSteps;
@@ -226,69 +189,9 @@ void DropSearch::shave_peaks(Arguments arguments) {
     for (const double weight : kWeights) {
       if (is_large() && weight > 0) break;
       std::vector<Drop> none(recomputation_.droppable().size());
-      offer_both(shaved(std::move(none), arguments, target, weight, 0.0), arguments);
+      offer_both(shaving_.shaved(std::move(none), shaving_.costs(arguments), target, weight), arguments);
     }
   }
-}
-
-/// Goes to the op with the most live bytes again and again, and drops the storage that is idle there for which it pays
-/// most: of two that cost the same for each byte that is lacking, the one that is rebuilt away from others.
-std::vector<Drop> DropSearch::shaved(std::vector<Drop> dropped, Arguments arguments, std::uint64_t target,
-                                     double weight, double noise) {
-  const auto& gaps = recomputation_.droppable();
-  std::vector<double> costs(gaps.size());
-  for (std::uint32_t i = 0; i < gaps.size(); ++i) {
-    costs[i] = cost_a_byte(i, arguments);
-    if (noise > 0) costs[i] *= std::exp(std::normal_distribution<double>(0, noise)(random_));
-  }
-  Crowd crowd(groundwork_.liveness.ops(), weight, static_cast<double>(target));
-  std::vector<std::uint32_t> kept;  // the cheapest first, but for the crowd
-  for (std::uint32_t i = 0; i < gaps.size(); ++i) {
-    if (dropped[i] != Drop::kKept)
-      crowd.add(gaps[i]);
-    else
-      kept.push_back(i);
-  }
-  std::ranges::stable_sort(kept, {}, [&](std::uint32_t i) { return costs[i]; });
-  SegmentTree live(live_without(dropped));
-  std::size_t first = 0;  // of `kept` that is not dropped
-  while (live.largest() > static_cast<std::int64_t>(target)) {
-    const auto op = static_cast<std::uint32_t>(live.first_largest());
-    std::size_t best = gaps.size();
-    double least = 0;
-    while (first < kept.size() && dropped[kept[first]] != Drop::kKept) ++first;
-    for (std::size_t at = first; at < kept.size(); ++at) {
-      const std::uint32_t i = kept[at];
-      if (best != gaps.size() && costs[i] >= least) break;  // a crowd only makes it dearer
-      if (dropped[i] != Drop::kKept || gaps[i].from >= op || op >= gaps[i].to) continue;
-      const double cost = costs[i] * crowd.factor(gaps[i]);
-      if (best != gaps.size() && (cost > least || (cost == least && i > best))) continue;
-      best = i;
-      least = cost;
-    }
-    if (best == gaps.size()) break;
-    dropped[best] = Drop::kOnce;
-    crowd.add(gaps[best]);
-    live.add(gaps[best].from + 1, gaps[best].to, -static_cast<std::int64_t>(gaps[best].bytes));
-  }
-  return dropped;
-}
-
-std::vector<std::int64_t> DropSearch::live_without(const std::vector<Drop>& dropped) const {
-  const auto& gaps = recomputation_.droppable();
-  std::vector<std::int64_t> live(groundwork_.liveness.ops() + 1);  // changes from op to op at first
-  for (std::size_t i = 0; i < gaps.size(); ++i) {
-    if (dropped[i] == Drop::kKept) continue;
-    live[gaps[i].from + 1] -= static_cast<std::int64_t>(gaps[i].bytes);
-    live[gaps[i].to] += static_cast<std::int64_t>(gaps[i].bytes);
-  }
-  live.pop_back();
-  std::int64_t gone = 0;
-  for (std::uint32_t op = 0; op < live.size(); ++op) {
-    gone += live[op];
-    live[op] = static_cast<std::int64_t>(groundwork_.liveness.live(op).count()) + gone;
-  }
-  return live;
 }
 
 void DropSearch::anneal(Choice at, std::size_t judgements) {
@@ -310,7 +213,8 @@ void DropSearch::anneal(Choice at, std::size_t judgements) {
 }
 
 /// Changes one gap, or a few that follow each other in the window or by their ratio; or whether a few are rebuilt
-/// again; or keeps a few that are dropped, and drops others for them until the highest peak is what it was.
+/// again; or keeps a few that are dropped, and drops others for them, at costs changed at random, until the highest
+/// peak is about what it was.
 std::vector<Drop> DropSearch::changed(const Choice& choice) {
   std::vector<Drop> next = choice.dropped;
   const std::size_t kind = below(10);
@@ -321,11 +225,11 @@ std::vector<Drop> DropSearch::changed(const Choice& choice) {
     const std::size_t end = std::min(start + 2 + below(7), next.size());
     const Drop to = below(2) == 0 ? Drop::kOnce : kind == 3 ? Drop::kAgain : Drop::kKept;
     for (std::size_t i = start; i < end; ++i) {
-      Drop& gap = next[kind == 2 ? by_ratio(choice.arguments)[i] : i];
+      Drop& gap = next[kind == 2 ? shaving_.by_ratio(choice.arguments)[i] : i];
       if (kind != 3 || gap != Drop::kKept) gap = to;
     }
   } else {
-    const std::vector<std::int64_t> live = live_without(choice.dropped);
+    const std::vector<std::int64_t> live = shaving_.live_without(choice.dropped);
     const double peak = static_cast<double>(*std::ranges::max_element(live));
     std::size_t kept = 1 + below(4);
     for (std::size_t i = 0; i < next.size() && kept > 0; ++i) {
@@ -335,7 +239,9 @@ std::vector<Drop> DropSearch::changed(const Choice& choice) {
       --kept;
     }
     const double share = std::uniform_real_distribution<double>(0.97, 1.02)(random_);
-    next = shaved(std::move(next), choice.arguments, static_cast<std::uint64_t>(peak * share), 0.0, 0.5);
+    std::vector<double> costs = shaving_.costs(choice.arguments);
+    for (double& cost : costs) cost *= std::exp(std::normal_distribution<double>(0, kCostNoise)(random_));
+    next = shaving_.shaved(std::move(next), costs, static_cast<std::uint64_t>(peak * share));
   }
   return next;
 }

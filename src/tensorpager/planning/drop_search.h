@@ -16,6 +16,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "tensorpager/planning/peak_shaving.h"
 #include "tensorpager/planning/planner.h"
 #include "tensorpager/planning/recomputation.h"
 
@@ -63,16 +64,6 @@ class DropSearch {
   std::optional<Choice> best() const;
   void drop_by_ratio(Arguments arguments);
   void shave_peaks(Arguments arguments);
-  double cost_a_byte(std::uint32_t gap, Arguments arguments) const;
-  const std::vector<std::uint32_t>& by_ratio(Arguments arguments) const {
-    return by_ratio_[static_cast<std::size_t>(arguments)];
-  }
-  /// Drops more until no op has more than `target` live bytes, or nothing is left to drop there. Costs count by factors
-  /// that are drawn anew each time, with `noise` as the standard deviation of their logarithms.
-  std::vector<Drop> shaved(std::vector<Drop> dropped, Arguments arguments, std::uint64_t target, double weight,
-                           double noise);
-  /// By op: the bytes that are live, but for what is dropped there.
-  std::vector<std::int64_t> live_without(const std::vector<Drop>& dropped) const;
   void anneal(Choice at, std::size_t judgements);
   std::vector<Drop> changed(const Choice& choice);
   std::size_t below(std::size_t n) { return std::uniform_int_distribution<std::size_t>(0, n - 1)(random_); }
@@ -80,13 +71,13 @@ class DropSearch {
   const Groundwork& groundwork_;
   Means means_;
   Recomputation recomputation_;
-  trace::Trace unnamed_;                                // the window; names would be copied for each choice
-  std::array<std::vector<std::uint32_t>, 2> by_ratio_;  // by Arguments: gaps, the cheapest for each byte first
-  base::Bytes budget_;                                  // that choices are judged with
-  std::size_t judged_ = 0;                              // choices
-  std::vector<Choice> best_;                            // within this budget, by step
-  std::unordered_set<std::size_t> offered_;             // hashes of the replays of choices, within this budget
-  std::optional<Choice> last_;                          // the best within the budget before
+  PeakShaving shaving_;
+  trace::Trace unnamed_;                     // the window; names would be copied for each choice
+  base::Bytes budget_;                       // that choices are judged with
+  std::size_t judged_ = 0;                   // choices
+  std::vector<Choice> best_;                 // within this budget, by step
+  std::unordered_set<std::size_t> offered_;  // hashes of the replays of choices, within this budget
+  std::optional<Choice> last_;               // the best within the budget before
   std::mt19937 random_{1};
 };
 
