@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from emulated import TORCH, card_of
 from launch import HERE, run_command
-from marks import needs_emulated_card
+from marks import needs_emulated_card, slow
 
 import tensorpager
 
@@ -53,10 +53,6 @@ def share_of(need, share):
     return int(need["emulation"]["max_allocated_bytes"] * share) // 4096 * 4096
 
 
-def slow(*case):
-    return pytest.param(*case, marks=pytest.mark.slow)
-
-
 # Of each program what of its need is enough with one arena that its blocks share.
 SHARES = {
     "gpt": 0.5,
@@ -89,7 +85,7 @@ def test_a_training_program_is_followed_with_the_same_bits(program, schedule, tm
 @pytest.mark.parametrize(
     "program, budget", [("gpt", 12 * MIB), ("cnn", 3_500_000), ("lstm", 2_300_000), ("two_streams", 2_800_000)]
 )
-@pytest.mark.parametrize("schedule", ["1", "threads", *map(slow, ["now", "2", "3", "4", "5", "6"])])
+@pytest.mark.parametrize("schedule", ["1", "threads", *map(slow, ["now", "late", "2", "3", "4", "5", "6"])])
 def test_on_demand_the_bits_are_the_same_in_every_order_of_kernels(program, budget, schedule, tmp_path):
     arguments = [HERE / "paging_programs.py", program, 0]
     plain, need, _ = run(tmp_path, *arguments)

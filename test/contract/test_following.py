@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from launch import STABLE, environment, run_command
+from marks import slow
 
 PROGRAMS = Path(__file__).parent.parent / "programs"
 STEPS = 9
@@ -24,10 +25,6 @@ def run(program, budget, folder, *options, steps=STEPS):
 
 def half_of_its_need(stats):
     return max(stats["need_bytes"] // 2, int(MARGIN * stats["floor_bytes"]))
-
-
-def slow(program):
-    return pytest.param(program, marks=pytest.mark.slow)
 
 
 @pytest.mark.parametrize("program", ["gpt", "unet", slow("gan"), slow("transformer_encoder")])

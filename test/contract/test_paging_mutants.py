@@ -16,7 +16,7 @@ pytestmark = pytest.mark.skipif(
     not (FAKE_CARD.exists() and EMULATION.exists() and MINI_PAGER.exists()),
     reason="built for a torch without CUDA: there is no emulated card",
 )
-SCHEDULES = ["threads", "1", "2", "3", "4"]
+SCHEDULES = ["threads", "late", "1", "2", "3", "4"]
 # Bytes that the program has to do with: a quarter to four fifths of what it needs.
 BUDGETS = {"gpt": 12 << 20, "cnn": 3_500_000, "lstm": 2_300_000, "two_streams": 2_800_000}
 # A wait that is left out, by its name in test/emulation/waits.cpp: the programs that show it. Where it is not in all of them, other waits of

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from emulated import TORCH, card_of
 from launch import environment, run_command
+from marks import slow
 
 import tensorpager
 
@@ -26,10 +27,6 @@ LIBRARY = next(
 only_stable = pytest.mark.stable("a dry run holds no bytes, and has the stable binding")
 needs_cuda = pytest.mark.skipif(LIBRARY is None, reason="this torch has no CUDA, so there is no emulated card")
 CPP = ROOT / "build" / "cpp" / "cpp_programs"
-
-
-def slow(name):
-    return pytest.param(name, marks=pytest.mark.slow)
 
 
 def program(name, *options):

@@ -75,6 +75,7 @@ TEST(SeededSchedule, HasASeedThatIsANumber) {
   TaskQueues tasks(1, 1);
   EXPECT_EQ(make_schedule(tasks, "12", 0)->name(), "12");
   EXPECT_EQ(make_schedule(tasks, "", 0)->name(), "now");
+  EXPECT_EQ(make_schedule(tasks, "late", 0)->name(), "late");
   EXPECT_EQ(make_schedule(tasks, "threads", 0)->name(), "threads");
   EXPECT_THROW(make_schedule(tasks, "12x", 0), base::InvalidArgument);
   EXPECT_THROW(make_schedule(tasks, "soon", 0), base::InvalidArgument);

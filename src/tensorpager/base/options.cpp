@@ -182,8 +182,9 @@ constexpr Option kOptions[] = {
      .variable = "TENSORPAGER_EMULATE_SEED",
      .value = "ORDER",
      .takers = kRun,
-     .help = "When the emulated card's kernels run: `now` (at once, the default), `threads` (a thread for each stream, "
-             "with delays), or a number, the seed of an order that starves streams"},
+     .help = "When the emulated card's kernels run: `now` (at once, the default), `late` (when the host waits for "
+             "them), `threads` (a thread for each stream, with delays), or a number, the seed of an order that starves "
+             "streams"},
     {.name = "--emulate-clock",
      .variable = "TENSORPAGER_EMULATE_CLOCK",
      .value = "CLOCK",

@@ -22,7 +22,7 @@ class Schedule {
   virtual std::string name() const = 0;
 };
 
-/// `text`: now, threads, or a seed. Throws InvalidArgument. `delay_us`: the longest usual delay of a kernel under
+/// `text`: now, late, threads, or a seed. Throws InvalidArgument. `delay_us`: the longest usual delay of a kernel under
 /// `threads`.
 std::unique_ptr<Schedule> make_schedule(TaskQueues& tasks, std::string_view text, long delay_us);
 

@@ -1,0 +1,30 @@
+#include "tensorpager/fake_cuda/late_schedule.h"
+
+namespace tensorpager::fake_cuda {
+
+void LateSchedule::wait_for(Lock& lock, int queue, std::uint64_t position) {
+  while (tasks_.finished(lock, queue) < position) {
+    tasks_.expect_progress(lock, queue);
+    int head = queue;
+    for (int blocker = tasks_.blocker_of(lock, head); blocker >= 0; blocker = tasks_.blocker_of(lock, head))
+      head = blocker;
+    if (tasks_.is_ready(lock, head))
+      tasks_.run_head(lock, head);
+    else
+      tasks_.wait_for_change(lock);  // another host thread runs it
+  }
+}
+
+void LateSchedule::let_time_pass(Lock& lock) {
+  if (++polls_ < kPollsATask) return;
+  polls_ = 0;
+  for (int i = 0; i < tasks_.count(); ++i) {
+    const int queue = next_;
+    next_ = (next_ + 1) % tasks_.count();
+    if (!tasks_.is_ready(lock, queue)) continue;
+    tasks_.run_head(lock, queue);
+    return;
+  }
+}
+
+}  // namespace tensorpager::fake_cuda
