@@ -5,11 +5,8 @@ namespace tensorpager::fake_cuda {
 void LateSchedule::wait_for(Lock& lock, int queue, std::uint64_t position) {
   while (tasks_.finished(lock, queue) < position) {
     tasks_.expect_progress(lock, queue);
-    int head = queue;
-    for (int blocker = tasks_.blocker_of(lock, head); blocker >= 0; blocker = tasks_.blocker_of(lock, head))
-      head = blocker;
-    if (tasks_.is_ready(lock, head))
-      tasks_.run_head(lock, head);
+    if (const int first = tasks_.first_to_run(lock, queue); tasks_.is_ready(lock, first))
+      tasks_.run_head(lock, first);
     else
       tasks_.wait_for_change(lock);  // another host thread runs it
   }

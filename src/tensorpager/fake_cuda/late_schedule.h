@@ -1,6 +1,5 @@
-// Nothing runs until the host waits for it: the host is always as far ahead of the card as it can be, and the card
-// computes in no call but one that waits. The thread that waits runs what it waits for, and no more. One poll of the
-// host in so many runs a task, so that to poll for long is to get there.
+// Nothing runs until the host waits for it: the host is always as far ahead of the card as it can be. The thread that
+// waits runs what it waits for, and no more. A host that polls gets there, too: one poll in so many runs a task.
 #pragma once
 
 #include "tensorpager/fake_cuda/schedule.h"

@@ -73,11 +73,10 @@ int SeededSchedule::pick(const Lock& lock) {
     best_priority = priority;
   }
   if (best >= 0) return best;
-  int queue = awaited_queue(lock);
+  const int queue = awaited_queue(lock);
   if (queue < 0) return -1;
   tasks_.expect_progress(lock, queue);
-  while (!tasks_.is_ready(lock, queue)) queue = tasks_.blocker_of(lock, queue);
-  return queue;
+  return tasks_.first_to_run(lock, queue);
 }
 
 void SeededSchedule::work() {

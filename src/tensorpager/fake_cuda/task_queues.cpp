@@ -65,6 +65,11 @@ int TaskQueues::blocker_of(const Lock&, int queue) const {
   return !one.running && !one.tasks.empty() && head_waits(one) ? one.tasks.front().awaited_queue : -1;
 }
 
+int TaskQueues::first_to_run(const Lock& lock, int queue) const {
+  for (int blocker = blocker_of(lock, queue); blocker >= 0; blocker = blocker_of(lock, queue)) queue = blocker;
+  return queue;
+}
+
 void TaskQueues::run_head(Lock& lock, int queue, long delay_us) {
   Queue& from = at(queue);
   Task task = std::move(from.tasks.front());

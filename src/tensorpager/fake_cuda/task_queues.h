@@ -43,6 +43,9 @@ class TaskQueues {
   bool is_ready(const Lock&, int queue) const;
   /// The queue that a head that is not ready waits for; -1 if there is none.
   int blocker_of(const Lock&, int queue) const;
+  /// The queue that must go on first so that this one does: the last of those whose heads wait for each other. They may
+  /// not wait in a circle, see expect_progress.
+  int first_to_run(const Lock& lock, int queue) const;
   /// Runs the head of a ready queue on this thread, after `delay_us` microseconds.
   void run_head(Lock& lock, int queue, long delay_us = 0);
   /// Sleeps until some task has finished or `wake` was called.
