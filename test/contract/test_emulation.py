@@ -3,10 +3,10 @@
 import pytest
 from emulated import TORCH, run_emulated
 from emulation_programs import DEVICE_ONLY, EITHER_DEVICE
-from marks import needs_emulated_card, slow
+from marks import needs_emulated_card
 
 pytestmark = needs_emulated_card
-SCHEDULES = ["threads", "late", "1", "2", slow("3")]
+SCHEDULES = ["threads", "late", "1", "2", "3"]
 # Ops that the host waits for, as it does on a card, and a few without a shape function.
 MAY_BE_WAITED_FOR = {
     "aten::_ctc_loss",
