@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from launch import STABLE, environment, run_command
+from marks import slow
 
 HERE = Path(__file__).parent
 NEED = {"ranks": 25 << 20, "every_collective": 28 << 20, "every_parallel": 12 << 20}  # bytes of each rank, about
@@ -58,8 +59,8 @@ def run_case(program, options, plain, folder):
     ("program", "options"),
     [
         ("ranks", BUDGET),
-        pytest.param("ranks", [*FUZZ, "1"], marks=pytest.mark.slow),
-        pytest.param("every_collective", BUDGET, marks=pytest.mark.slow),
+        slow("ranks", [*FUZZ, "1"]),
+        slow("every_collective", BUDGET),
         ("every_collective", [*FUZZ, "1"]),
         pytest.param("every_parallel", BUDGET, marks=[pytest.mark.stable("buckets split the arena"), pytest.mark.slow]),
     ],

@@ -3,7 +3,7 @@
 import pytest
 from cuda_only_ops_programs import PROGRAMS
 from emulated import run_emulated
-from marks import needs_emulated_card
+from marks import needs_emulated_card, slow
 
 pytestmark = needs_emulated_card
 QUICK, SLOW = ["threads", "1"], ["2", "3"]  # schedules
@@ -31,7 +31,7 @@ def test_computes_what_the_cpu_computes(at_once, program):
     assert "failed" not in at_once["programs"][program], at_once["programs"][program]
 
 
-@pytest.mark.parametrize("schedule", [*QUICK, *(pytest.param(seed, marks=pytest.mark.slow) for seed in SLOW)])
+@pytest.mark.parametrize("schedule", [*QUICK, *map(slow, SLOW)])
 def test_has_the_same_bits_in_every_schedule(at_once, schedule):
     late = run(schedule)
     assert late["programs"] == at_once["programs"]

@@ -7,6 +7,7 @@ import time
 
 import pytest
 import torch
+from marks import slow
 from torch.utils.data import DataLoader, TensorDataset
 from training import BATCH, SHORT, WIDTH, digest, evict, make_model, train
 
@@ -223,7 +224,7 @@ FAILURES = [
     fail_in_checkpoint,
     fail_in_a_thread,
     fail_in_a_dataset,
-    pytest.param(fail_in_a_loader_worker, marks=pytest.mark.slow),  # torch itself waits for such workers, 5 s for each
+    slow(fail_in_a_loader_worker),  # torch itself waits for such workers, 5 s for each
     leave_a_loader_early,
 ]
 

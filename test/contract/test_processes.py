@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from launch import environment, run_command
+from marks import slow
 
 PROGRAM = str(Path(__file__).parent / "every_process.py")
 NEED, BUDGET = 19 << 20, 6 << 20  # bytes of the parent
@@ -22,11 +23,7 @@ def plain():
     "options",
     [
         ["--budget", BUDGET],
-        *(
-            pytest.param(["--budget", budget, "--fuzz", seed], marks=pytest.mark.slow)
-            for budget in (BUDGET, "unlimited")
-            for seed in (1, 2, 3)
-        ),
+        *(slow(["--budget", budget, "--fuzz", seed]) for budget in (BUDGET, "unlimited") for seed in (1, 2, 3)),
     ],
     ids=lambda options: " ".join(map(str, options)),
 )
