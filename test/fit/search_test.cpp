@@ -134,6 +134,10 @@ TEST(NearQuickest, SpreadsOverThoseThatMayBeTheQuickest) {
   };
   EXPECT_EQ(sizes_of(near_quickest(all, 0.1, 5)), (std::vector<std::uint64_t>{2, 4, 6, 8, 10}));
   EXPECT_EQ(near_quickest(all, 0.1, 20).size(), 9u);
+  all.unpaged = all.tried[4];
+  EXPECT_EQ(sizes_of(near_quickest(all, 0.1, 5)), (std::vector<std::uint64_t>{2, 5, 6, 8, 10}));
+  all.unpaged = all.tried[0];
+  EXPECT_EQ(sizes_of(near_quickest(all, 0.1, 5)), (std::vector<std::uint64_t>{2, 4, 6, 8, 10})) << "far too slow";
 }
 
 TEST(LargestSize, IsExactFromAnyStart) {

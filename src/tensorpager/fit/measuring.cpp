@@ -6,6 +6,7 @@ namespace tensorpager::fit {
 namespace {
 
 constexpr int kRounds = 2;
+constexpr double kClose = 0.9;   // of the quickest: one size differs by a tenth and more between two runs
 constexpr int kMostSmaller = 3;  // each takes as long as the program runs
 
 void run_all(const std::vector<std::uint64_t>& sizes, const std::function<double(std::uint64_t)>& run,
@@ -15,6 +16,15 @@ void run_all(const std::vector<std::uint64_t>& sizes, const std::function<double
       const double per_second = run(size);
       if (per_second > 0) most[size] = std::max(most[size], per_second);
     }
+}
+
+std::vector<std::uint64_t> close_to_quickest(const PerSecond& all) {
+  std::vector<std::uint64_t> close;
+  if (all.empty()) return close;
+  const double least = kClose * all.at(quickest_of(all));
+  for (const auto& [size, per_second] : all)
+    if (per_second >= least) close.push_back(size);
+  return close;
 }
 
 }  // namespace
@@ -28,6 +38,7 @@ PerSecond measure_sizes(const std::vector<std::uint64_t>& sizes, const std::func
     run_all({smallest, smallest * 4 / 5}, run, most);
     if (most.begin()->first == smallest) break;  // the smaller one failed
   }
+  if (const auto close = close_to_quickest(most); close.size() > 1) run_all(close, run, most);
   return most;
 }
 

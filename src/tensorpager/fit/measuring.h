@@ -12,8 +12,9 @@ namespace tensorpager::fit {
 using PerSecond = std::map<std::uint64_t, double>;  // of the argument's size, by size
 
 /// Runs all sizes in turn, twice: the quicker run counts, as other work on the machine only slows. While the smallest
-/// is the quickest, and at most three times, one of four fifths of it is run, too, in turn with it. `run` returns what
-/// a run did a second, 0 if the run failed; a size of which all runs failed is left out.
+/// is the quickest, and at most three times, one of four fifths of it is run, too, in turn with it. Last, all sizes
+/// within a tenth of the quickest run twice more. `run` returns what a run did a second, 0 if the run failed; a size of
+/// which all runs failed is left out.
 PerSecond measure_sizes(const std::vector<std::uint64_t>& sizes, const std::function<double(std::uint64_t size)>& run);
 
 /// `all` must not be empty.

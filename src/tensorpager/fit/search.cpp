@@ -229,6 +229,13 @@ std::vector<Point> near_quickest(const Found& found, double within, std::size_t 
   std::vector<Point> some;
   some.reserve(most);
   for (std::size_t i = 0; i < most; ++i) some.push_back(near[i * (near.size() - 1) / (most - 1)]);
+  if (const auto unpaged = found.unpaged ? std::ranges::find(near, found.unpaged->size, &Point::size) : near.end();
+      unpaged != near.end()) {
+    const auto distance = [&](const Point& point) {
+      return std::max(point.size, unpaged->size) - std::min(point.size, unpaged->size);
+    };
+    *std::ranges::min_element(some, {}, distance) = *unpaged;
+  }
   return some;
 }
 

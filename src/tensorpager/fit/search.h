@@ -58,8 +58,8 @@ std::optional<Point> point_at(std::uint64_t size, const Scaling& scaling, const 
                               const planning::Planner& planner, const Question& question);
 
 /// At most so many of the sizes that were tried, at least two, whose overhead is within what is allowed and which may
-/// be the quickest, as simulated steps are up to a fifth off: evenly spread by their number, by size. `found` has a
-/// quickest.
+/// be the quickest, as simulated steps are up to a fifth off: evenly spread by their number, by size, and among them
+/// the largest without paging if it may be the quickest. `found` has a quickest.
 std::vector<Point> near_quickest(const Found& found, double within, std::size_t most);
 
 /// The largest size up to `most` that `allows` says yes to, if it says yes up to that one and no beyond; 0 if not even
