@@ -221,7 +221,7 @@ TEST_F(DropsTest, OfAPlanAreRebuiltInATimeOfTheirOwn) {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
     make(kBlock, 1);
   };
-  pager_.end_op(pager_.begin_op({}, {}));
+  pager_.end_op(pager_.begin_op({}, {}).end);
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
   pager_.follow(nullptr);
   EXPECT_EQ(seeds_.ended_plans, 1);

@@ -63,6 +63,11 @@ enum class OpEnd : std::uint8_t {
   kAtOnce,     // the window ends: the program may pause, and what leaves moves meanwhile
 };
 
+struct BegunOp {
+  OpEnd end = OpEnd::kUnplanned;
+  bool births_have_places = false;  // whether all that it allocates can go to its planned places, if blocks have such
+};
+
 class ActionSource {
  public:
   virtual ~ActionSource() = default;

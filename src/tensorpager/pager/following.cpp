@@ -26,33 +26,33 @@ void Pager::follow(ActionSource* source, const Prepare& prepare) {
   if (Rebuilder* const rebuilder = source == nullptr ? rebuilder_.load() : nullptr) rebuilder->end_plan();
 }
 
-OpEnd Pager::begin_op(const base::OpSignature& op, std::span<Block* const> touched) {
+BegunOp Pager::begin_op(const base::OpSignature& op, std::span<Block* const> touched) {
   const PagingTime paging(is_paging_timed(), &paging_nanoseconds_);
   for (bool is_followed = true;;) {
     std::optional<DueReplay> due;
     {
       const Lock lock(*this);
       t_state.replayed_later = 0;
-      if (!is_told_to_source()) return OpEnd::kUnplanned;
+      if (!is_told_to_source()) return {};
       if (is_followed) due = due_replay();
       if (!due) {
         const bool is_expected = executor_.begin_op(op, touched);
         note_curve();
-        if (!is_expected) return OpEnd::kUnplanned;
+        if (!is_expected) return {};
         ++t_state.followed_ops;
         t_state.replayed_later = executor_.source()->replayed_later();
-        return executor_.source()->ends_window() ? OpEnd::kAtOnce : OpEnd::kLate;
+        return {executor_.source()->ends_window() ? OpEnd::kAtOnce : OpEnd::kLate, births_have_places()};
       }
     }
     is_followed = run_replay(*due);
   }
 }
 
-OpEnd Pager::begin_replay(const DueReplay& replay, std::span<Block* const> touched) {
+BegunOp Pager::begin_replay(const DueReplay& replay, std::span<Block* const> touched) {
   const Lock lock(*this);
-  if (!is_told_to_source() || !executor_.begin_op(replay.signature, touched)) return OpEnd::kUnplanned;
+  if (!is_told_to_source() || !executor_.begin_op(replay.signature, touched)) return {};
   note_curve();
-  return OpEnd::kAtOnce;
+  return {OpEnd::kAtOnce, births_have_places()};
 }
 
 void Pager::note_comparison() {
@@ -91,7 +91,7 @@ void Pager::end_op(OpEnd end) noexcept {
 
 /// Whether all that the op under way allocates can go to its planned places.
 bool Pager::births_have_places() {
-  if (!is_told_to_source()) return false;
+  if (!is_placed() || !is_told_to_source()) return false;
   std::vector<PlannedPlace> places;
   executor_.source()->places_of_births(places);
   return std::ranges::all_of(places,

@@ -239,12 +239,7 @@ void Pager::admit_once(PinSet& pins) {
 
 void Pager::keep_room(PinSet& pins) {
   const Lock lock(*this);
-  std::vector<Block*> blocks(pins.pins_.begin(), pins.pins_.end());
-  std::sort(blocks.begin(), blocks.end());
-  blocks.erase(std::unique(blocks.begin(), blocks.end()), blocks.end());
-  for (const Block* block : blocks) pins.arguments_ += block->charged;
-  pins.created_before_ = t_state.created;
-  if (pins.end_ != OpEnd::kUnplanned && births_have_places()) return;
+  if (pins.begun_.end != OpEnd::kUnplanned && births_have_places()) return;
   admission_.keep_room(pins, pins.expected_room());
 }
 

@@ -180,9 +180,9 @@ class Pager {
   /// An op that touches these blocks begins; unless it is unplanned, `end_op` follows. A failed transfer is tried again
   /// by the op that needs the room or the bytes.
   /// Replays that the plan has before it are run first.
-  OpEnd begin_op(const base::OpSignature& op, std::span<Block* const> touched);
+  BegunOp begin_op(const base::OpSignature& op, std::span<Block* const> touched);
   /// A replay begins that the plan has here.
-  OpEnd begin_replay(const DueReplay& replay, std::span<Block* const> touched);
+  BegunOp begin_replay(const DueReplay& replay, std::span<Block* const> touched);
   /// What it makes is compared with what the program's op had made, for the statistics.
   void note_comparison();
   /// Takes the lock only if the op is a window's last one, or a replay. Else the next thread that takes it notifies the

@@ -36,8 +36,8 @@ class PinSet {
     t_state.top = parent_;
     if (arguments_.count() > 0) note_created();
     for (Block* block : pins_) pager_.unpin(*block);
-    if (end_ != OpEnd::kUnplanned) {
-      pager_.end_op(end_);
+    if (begun_.end != OpEnd::kUnplanned) {
+      pager_.end_op(begun_.end);
       t_state.replayed_later = 0;
     }
   }
@@ -61,16 +61,19 @@ class PinSet {
   bool follow(const DueReplay& replay) {
     base::InlineVector<Block*, kInline> blocks;
     for (const Miss& miss : misses_) blocks.push_back(miss.block);
-    end_ = pager_.begin_replay(replay, {blocks.begin(), blocks.size()});
-    return end_ != OpEnd::kUnplanned;
+    begun_ = pager_.begin_replay(replay, {blocks.begin(), blocks.size()});
+    return begun_.end != OpEnd::kUnplanned;
   }
   /// Pins all blocks that were seen. Throws OverBudget or IoError, having changed no contents.
   void admit() {
     if (is_followed_) pin_ready();
+    const bool has_places = begun_.births_have_places && misses_.empty();  // nothing took them since
     if (!misses_.empty()) [[unlikely]]
       pager_.admit(*this);
-    if (room_ != nullptr && pager_.is_placed()) [[unlikely]]
-      pager_.keep_room(*this);
+    if (room_ != nullptr && pager_.is_placed()) [[unlikely]] {
+      note_arguments();
+      if (!has_places) pager_.keep_room(*this);
+    }
     if (pager_.is_on_device()) [[unlikely]]
       pager_.order_uses({pins_.begin(), pins_.size()});
     pager_.note_working_set();
@@ -156,7 +159,15 @@ class PinSet {
     blocks.truncate(static_cast<std::size_t>(std::unique(blocks.begin(), blocks.end()) - blocks.begin()));
     base::OpSignature signature{.name = name};
     for (const Block* block : blocks) signature.add(block->size);
-    end_ = pager_.begin_op(signature, {blocks.begin(), blocks.size()});
+    begun_ = pager_.begin_op(signature, {blocks.begin(), blocks.size()});
+  }
+  void note_arguments() {
+    base::InlineVector<Block*, kInline> blocks;
+    for (Block* block : pins_) blocks.push_back(block);
+    std::sort(blocks.begin(), blocks.end());
+    const auto end = std::unique(blocks.begin(), blocks.end());
+    for (auto one = blocks.begin(); one != end; ++one) arguments_ += (*one)->charged;
+    created_before_ = t_state.created;
   }
   void note_created() {
     const std::uint64_t created = t_state.created - created_before_;
@@ -171,9 +182,9 @@ class PinSet {
   Temporaries temporaries_;
   const bool is_followed_;  // whether a plan was followed when the op began
   WorkingRoom* room_;
-  base::Bytes arguments_;  // set by keep_room
+  base::Bytes arguments_;  // pinned when the op was admitted; not counted unless blocks share one arena
   std::uint64_t created_before_ = 0;
-  OpEnd end_ = OpEnd::kUnplanned;
+  BegunOp begun_;
 };
 
 }  // namespace tensorpager::pager
