@@ -205,9 +205,9 @@ MUTATIONS = [
     ),
     Mutation(
         "no-room-kept-for-births",
-        "pager/pager.cpp",
-        "  if (pins.end_ != OpEnd::kUnplanned && births_have_places()) return;",
-        "  if (pins.end_ != OpEnd::kUnplanned || births_have_places() || true) return;",
+        "pager/pin_set.h",
+        "begun_.births_have_places && misses_.empty()",
+        "begun_.end != OpEnd::kUnplanned",
         "memory",
     ),
     Mutation(

@@ -10,6 +10,7 @@
 #include <random>
 #include <vector>
 
+#include "../pager/script.h"
 #include "holders.h"
 #include "tensorpager/follow/plan_cursor.h"
 #include "tensorpager/pager/lru_policy.h"
@@ -163,6 +164,52 @@ TEST_F(RebindingTest, MovesAnOpsArgumentsTogetherWhereTheyLeaveNoRoom) {
   pager_.destroy(*result);
   for (std::uint8_t i = 0; i < 9; ++i) EXPECT_TRUE(holds(all[i], i));
   for (Storage& one : all) destroy(one);
+}
+
+TEST_F(RebindingTest, MovesThemTogetherIfWhatAPlannedOpMakesHasNoPlace) {
+  start(blocks(9));
+  Storage all[9];
+  for (std::uint8_t i = 0; i < 9; ++i) make(all[i], kBlock, i);
+  pager::Script script;
+  script.births = {{.offset = blocks(100).count(), .bytes = blocks(6)}};  // not in the arena
+  pager_.follow(&script);
+  pager::WorkingRoom room;
+  {
+    PinSet pins(pager_, Temporaries::kKeep, &room);
+    pins.see(*all[2].block, Access::kRead);
+    pins.see(*all[5].block, Access::kRead);
+    pins.follow(1);
+    pins.admit();
+    Block* result = nullptr;
+    EXPECT_NO_THROW(result = &pager_.create(blocks(6)));
+    if (result != nullptr) pager_.destroy(*result);
+  }
+  pager_.follow(nullptr);
+  for (Storage& one : all) destroy(one);
+}
+
+TEST_F(RebindingTest, AsksOnceForThePlacesOfWhatAPlannedOpMakes) {
+  start(blocks(9));
+  Storage argument, absent;
+  make(argument, kBlock, 1);
+  make(absent, kBlock, 2);
+  pager_.page_out_all();
+  ASSERT_TRUE(holds(argument, 1));
+  pager::Script script;
+  script.births = {{.offset = 0, .bytes = kBlock}};
+  pager_.follow(&script);
+  pager::WorkingRoom room;
+  const auto run_op = [&](Storage& storage) {
+    PinSet pins(pager_, Temporaries::kKeep, &room);
+    pins.see(*storage.block, Access::kRead);
+    pins.follow(1);
+    pins.admit();
+    return std::exchange(script.births_asked, 0);
+  };
+  EXPECT_EQ(run_op(argument), 1);
+  EXPECT_EQ(run_op(absent), 2) << "what comes may take them";
+  pager_.follow(nullptr);
+  destroy(argument), destroy(absent);
 }
 
 TEST_F(RebindingTest, SaysWhenBytesWouldFitButNotInOnePiece) {
