@@ -15,6 +15,7 @@ import time
 import torch
 import torch.distributed as dist
 import workloads
+from following import MOST_STEPS_TO_LEARN, REFINING, SETTLING
 from torch import nn
 from torch.distributed.fsdp import fully_shard
 
@@ -23,7 +24,7 @@ import tensorpager
 RANKS, WIDTH, LENGTH, BATCH = 2, 256, 128, 16
 ABOVE_FLOOR = 1.1  # the least budget tried, in floors
 # Ranks step together, so each session has as many steps: until its plan is refined, then in its way, then timed.
-LEARNING, SETTLING, TIMED = 26, 2, 5
+LEARNING, TIMED = MOST_STEPS_TO_LEARN + REFINING, 5
 COUNTED = ("followed_ops", "stall_seconds", "handling_seconds", "handling_beside_seconds")
 
 

@@ -3,7 +3,7 @@
 .venv/bin/python bench/fit.py [--only gpt] [--sizes 7] [--steps 20] [--rounds 2] [--finals 6] [--json out/fit.json]
 
 Prints for each program: each batch tried, samples a second measured and simulated, and what of the best one the answer of `fit` reaches. All
-batches run once in each round. Runs of one batch differ by a tenth, so the quickest of many runs is quick by chance, too: the answer of `fit`
+batches run once in each round. Runs of one batch differ by a tenth and more, so the quickest of many runs is quick by chance, too: the answer of `fit`
 and the three quickest others run again, in turn, and the medians of those runs alone are compared.
 """
 

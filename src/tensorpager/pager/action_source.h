@@ -63,6 +63,7 @@ enum class OpEnd : std::uint8_t {
   kAtOnce,     // the window ends: the program may pause, and what leaves moves meanwhile
 };
 
+/// An op that begins, as the plan that is followed has it.
 struct BegunOp {
   OpEnd end = OpEnd::kUnplanned;
   bool births_have_places = false;  // whether all that it allocates can go to its planned places, if blocks have such

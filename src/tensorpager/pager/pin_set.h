@@ -147,6 +147,10 @@ class PinSet {
     const std::uint64_t all = room_->created;
     return base::Bytes(all > done ? all - done : 0);
   }
+  static void list_each_once(base::InlineVector<Block*, kInline>& blocks) {
+    std::sort(blocks.begin(), blocks.end());
+    blocks.truncate(static_cast<std::size_t>(std::unique(blocks.begin(), blocks.end()) - blocks.begin()));
+  }
   void tell_source(std::uint64_t name) {
     base::InlineVector<Block*, kInline> blocks;
     for (const Miss& miss : misses_) blocks.push_back(miss.block);
@@ -155,8 +159,7 @@ class PinSet {
       around->for_each([&](Block& block) {
         if ((block.state() & kDead) == 0) blocks.push_back(&block);
       });
-    std::sort(blocks.begin(), blocks.end());
-    blocks.truncate(static_cast<std::size_t>(std::unique(blocks.begin(), blocks.end()) - blocks.begin()));
+    list_each_once(blocks);
     base::OpSignature signature{.name = name};
     for (const Block* block : blocks) signature.add(block->size);
     begun_ = pager_.begin_op(signature, {blocks.begin(), blocks.size()});
@@ -164,9 +167,8 @@ class PinSet {
   void note_arguments() {
     base::InlineVector<Block*, kInline> blocks;
     for (Block* block : pins_) blocks.push_back(block);
-    std::sort(blocks.begin(), blocks.end());
-    const auto end = std::unique(blocks.begin(), blocks.end());
-    for (auto one = blocks.begin(); one != end; ++one) arguments_ += (*one)->charged;
+    list_each_once(blocks);
+    for (const Block* block : blocks) arguments_ += block->charged;
     created_before_ = t_state.created;
   }
   void note_created() {
