@@ -225,6 +225,13 @@ MUTATIONS = [
         "arena memory",
     ),
     Mutation(
+        "moved-away-while-it-can-be-read",
+        "memory/stable_binding.cpp",
+        "  const bool is_closed_first = way == Way::kOut && !may_unmap_;",
+        "  const bool is_closed_first = way == Way::kOut && may_unmap_;",
+        "memory",
+    ),
+    Mutation(
         "refused-relocation-loses-addresses",
         "memory/stable_binding.cpp",
         "    if (relocation.to != nullptr) space_.give_back(relocation.to, relocation.bytes());\n",

@@ -132,5 +132,27 @@ TEST_F(AddressSpaceTest, RefusesMoreThanAZoneHoldsAndGoesOn) {
   EXPECT_NE(space_.take(100_GiB), nullptr);
 }
 
+TEST(AddressSpaceApart, TheKernelPutsNoMappingThereByItsOwnChoice) {
+  AddressSpace spaces[2];  // the second one finds the place of the first one taken
+  if (!spaces[0].is_apart()) GTEST_SKIP() << "a sanitizer decides where the addresses are";
+  for (AddressSpace& space : spaces) {
+    ASSERT_TRUE(space.is_apart());
+    std::byte* const hole = space.take(64_MiB);
+    ASSERT_EQ(munmap(hole, Bytes(64_MiB).count()), 0);
+    std::vector<void*> mapped;
+    for (int i = 0; i < 100; ++i) {
+      mapped.push_back(mmap(nullptr, Bytes(64_MiB).count(), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+      EXPECT_FALSE(space.contains(mapped.back())) << i;
+    }
+    for (void* one : mapped) munmap(one, Bytes(64_MiB).count());
+  }
+}
+
+TEST(AddressSpaceApart, AnywhereIsWhereTheKernelPutsIt) {
+  AddressSpace space(AddressSpace::Where::kAnywhere);
+  EXPECT_FALSE(space.is_apart());
+  space.take(4_KiB);
+}
+
 }  // namespace
 }  // namespace tensorpager::arena

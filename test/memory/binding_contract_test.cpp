@@ -29,6 +29,7 @@ struct BindingCase {
   std::string name;
   std::unique_ptr<pager::Binding> (*make)(arena::AddressSpace&, Storages&);
   bool poisons;
+  arena::AddressSpace::Where where = arena::AddressSpace::Where::kApart;
 };
 
 void PrintTo(const BindingCase& one, std::ostream* out) { *out << one.name; }
@@ -105,7 +106,7 @@ class BindingContract : public testing::TestWithParam<BindingCase> {
     binding_->release(tensor->block);
   }
 
-  arena::AddressSpace space_;
+  arena::AddressSpace space_{GetParam().where};
   Storages storages_;
   std::unique_ptr<pager::Binding> binding_ = GetParam().make(space_, storages_);
 };
@@ -236,6 +237,7 @@ std::vector<BindingCase> binding_cases() {
     return std::make_unique<RebindingBinding>(space, all, PlaceReuse::kDuringCopy);
   };
   return {{"Stable", kStable, false},
+          {"StableAnywhere", kStable, false, arena::AddressSpace::Where::kAnywhere},
           {"StablePoisoning", kStable, true},
           {"Rebinding", kRebinding, false},
           {"RebindingPoisoning", kRebinding, true},

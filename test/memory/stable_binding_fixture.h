@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "tensorpager/arena/witness.h"
@@ -29,10 +31,13 @@ class AccessProbe {
   AccessProbe(const AccessProbe&) = delete;
   AccessProbe& operator=(const AccessProbe&) = delete;
 
-  bool may_read(const std::byte* at) {
-    if (write(ends_[1], at, 1) != 1) return false;
+  bool may_read(const std::byte* at) { return read_byte(at).has_value(); }
+  /// The byte there; nullopt if it may not be read.
+  std::optional<char> read_byte(const std::byte* at) {
+    if (write(ends_[1], at, 1) != 1) return std::nullopt;
     char taken = 0;
-    return read(ends_[0], &taken, 1) == 1;
+    EXPECT_EQ(read(ends_[0], &taken, 1), 1);
+    return taken;
   }
   /// Writes what is there already.
   bool may_write(std::byte* at) {
@@ -47,7 +52,8 @@ class AccessProbe {
   int ends_[2];
 };
 
-class StableBindingTest : public testing::Test {
+/// By where the addresses are, which decides how pages are moved.
+class StableBindingTest : public testing::TestWithParam<arena::AddressSpace::Where> {
  protected:
   void acquire(Block& block, Bytes size, Bytes allowance = kUnlimited) {
     block.size = size;
@@ -78,9 +84,17 @@ class StableBindingTest : public testing::Test {
   }
   Bytes resident() const { return arena::resident_size(space_.begin(), space_.end()); }
 
-  arena::AddressSpace space_;
+  arena::AddressSpace space_{GetParam()};
   StableBinding binding_{space_};
   AccessProbe probe_;
 };
+
+inline auto anywhere_and_apart() {
+  using Where = arena::AddressSpace::Where;
+  return testing::Values(Where::kAnywhere, Where::kApart);
+}
+inline std::string name_of(const testing::TestParamInfo<arena::AddressSpace::Where>& info) {
+  return info.param == arena::AddressSpace::Where::kApart ? "Apart" : "Anywhere";
+}
 
 }  // namespace tensorpager::memory

@@ -1,22 +1,24 @@
 // Addresses and pages by the kernel's account: what may be accessed, what stays, what is given back.
 #include "tensorpager/memory/stable_binding.h"
 
+#include <atomic>
 #include <cstring>
 #include <fstream>
 #include <string>
+#include <thread>
 
 #include "stable_binding_fixture.h"
 
 namespace tensorpager::memory {
 namespace {
 
-TEST_F(StableBindingTest, ChargesWholePages) {
+TEST_P(StableBindingTest, ChargesWholePages) {
   EXPECT_EQ(binding_.charge_for(1_B), 4_KiB);
   EXPECT_EQ(binding_.charge_for(16_KiB), 16_KiB);
   EXPECT_EQ(binding_.charge_for(Bytes(16385)), 20_KiB);
 }
 
-TEST_F(StableBindingTest, ANewBlockIsPopulatedAndWritable) {
+TEST_P(StableBindingTest, ANewBlockIsPopulatedAndWritable) {
   for (const Bytes size : {16_KiB, 5_MiB}) {
     Block block;
     const Bytes before = resident();
@@ -27,7 +29,7 @@ TEST_F(StableBindingTest, ANewBlockIsPopulatedAndWritable) {
   }
 }
 
-TEST_F(StableBindingTest, CountsTheFreshPagesThatItTakes) {
+TEST_P(StableBindingTest, CountsTheFreshPagesThatItTakes) {
   Block block, same_size;
   acquire(block, 64_KiB);
   acquire(same_size, 1_MiB);
@@ -53,7 +55,7 @@ Bytes in_huge_pages(const Block& block) {
   return sum;
 }
 
-TEST_F(StableBindingTest, LargeBlocksKeepHugePagesWhileTheyAndSmallOnesTakeTurns) {
+TEST_P(StableBindingTest, LargeBlocksKeepHugePagesWhileTheyAndSmallOnesTakeTurns) {
   Block large[2], small[3];
   acquire(large[0], 5_MiB);
   if (in_huge_pages(large[0]) != 4_MiB) GTEST_SKIP() << "the machine gave no huge pages";
@@ -70,7 +72,7 @@ TEST_F(StableBindingTest, LargeBlocksKeepHugePagesWhileTheyAndSmallOnesTakeTurns
   }
 }
 
-TEST_F(StableBindingTest, AnEvictedBlockIsInaccessibleAndItsPagesArePooled) {
+TEST_P(StableBindingTest, AnEvictedBlockIsInaccessibleAndItsPagesArePooled) {
   Block block;
   acquire(block, 64_KiB);
   page_out(block);
@@ -80,7 +82,30 @@ TEST_F(StableBindingTest, AnEvictedBlockIsInaccessibleAndItsPagesArePooled) {
   EXPECT_EQ(resident(), 64_KiB);
 }
 
-TEST_F(StableBindingTest, ABlockUnderPageOutMayOnlyBeRead) {
+TEST_P(StableBindingTest, AReaderBesideAMoveSeesTheBytesOrMayNotRead) {
+  Block block;
+  acquire(block, 64_KiB);
+  std::memset(block.data, 1, 64 << 10);
+  std::atomic<bool> is_over = false;
+  int reads = 0;
+  std::thread reader([&] {
+    AccessProbe probe;
+    for (std::size_t page = 0; !is_over; ++page, ++reads) {
+      const auto byte = probe.read_byte(block.data + page % 16 * kPage.count());
+      EXPECT_EQ(byte.value_or(1), 1) << "of an empty page";
+    }
+  });
+  for (int i = 0; i < 5000; ++i) {
+    const pager::Relocation away = binding_.begin_unbind(block);
+    relocate(away);
+    relocate(binding_.begin_bind(block, away.there(), Access::kWrite));
+  }
+  is_over = true;
+  reader.join();
+  EXPECT_GT(reads, 100);
+}
+
+TEST_P(StableBindingTest, ABlockUnderPageOutMayOnlyBeRead) {
   Block block;
   acquire(block, 64_KiB);
   std::memset(block.data, 7, 64 << 10);
@@ -92,7 +117,7 @@ TEST_F(StableBindingTest, ABlockUnderPageOutMayOnlyBeRead) {
   EXPECT_TRUE(is_all(block, 7));
 }
 
-TEST_F(StableBindingTest, ReadInBlocksAreReadOnlyUntilTheyAreMadeWritable) {
+TEST_P(StableBindingTest, ReadInBlocksAreReadOnlyUntilTheyAreMadeWritable) {
   for (const Bytes size : {64_KiB, 3_MiB}) {
     Block block;
     acquire(block, size);
@@ -113,7 +138,7 @@ TEST_F(StableBindingTest, ReadInBlocksAreReadOnlyUntilTheyAreMadeWritable) {
   }
 }
 
-TEST_F(StableBindingTest, PagesInFromManySmallPiecesAndFreshOnes) {
+TEST_P(StableBindingTest, PagesInFromManySmallPiecesAndFreshOnes) {
   Block large;
   acquire(large, 1_MiB);
   page_out(large);
@@ -127,7 +152,7 @@ TEST_F(StableBindingTest, PagesInFromManySmallPiecesAndFreshOnes) {
   EXPECT_EQ(resident(), 1_MiB + binding_.pooled());
 }
 
-TEST_F(StableBindingTest, ANewBlockTakesPooledPagesWhereThereIsNoRoomForMore) {
+TEST_P(StableBindingTest, ANewBlockTakesPooledPagesWhereThereIsNoRoomForMore) {
   Block first;
   acquire(first, 1_MiB);
   binding_.release(first);
@@ -139,7 +164,7 @@ TEST_F(StableBindingTest, ANewBlockTakesPooledPagesWhereThereIsNoRoomForMore) {
   EXPECT_EQ(resident(), 512_KiB + binding_.pooled());
 }
 
-TEST_F(StableBindingTest, ANewBlockIsWhereThePooledPagesAreThatCoverIt) {
+TEST_P(StableBindingTest, ANewBlockIsWhereThePooledPagesAreThatCoverIt) {
   Block first;
   acquire(first, 1_MiB);
   binding_.release(first);
@@ -156,7 +181,7 @@ TEST_F(StableBindingTest, ANewBlockIsWhereThePooledPagesAreThatCoverIt) {
   EXPECT_FALSE(probe_.may_read(second.data));
 }
 
-TEST_F(StableBindingTest, ThePoolGivesItsPagesBackToTheMachine) {
+TEST_P(StableBindingTest, ThePoolGivesItsPagesBackToTheMachine) {
   Block blocks[4];
   for (Block& block : blocks) acquire(block, 64_KiB);
   for (Block& block : blocks) binding_.release(block);
@@ -166,7 +191,7 @@ TEST_F(StableBindingTest, ThePoolGivesItsPagesBackToTheMachine) {
   EXPECT_FALSE(probe_.may_read(blocks[0].data));
 }
 
-TEST_F(StableBindingTest, AnAbsentBlocksAddressIsUsedAgainOnceItDies) {
+TEST_P(StableBindingTest, AnAbsentBlocksAddressIsUsedAgainOnceItDies) {
   Block block;
   acquire(block, 64_KiB);
   page_out(block);
@@ -181,7 +206,7 @@ TEST_F(StableBindingTest, AnAbsentBlocksAddressIsUsedAgainOnceItDies) {
   EXPECT_TRUE(probe_.may_write(next.data));
 }
 
-TEST_F(StableBindingTest, ACleanBlocksRangeIsWritableForTheNext) {
+TEST_P(StableBindingTest, ACleanBlocksRangeIsWritableForTheNext) {
   Block block;
   acquire(block, 64_KiB);
   page_out(block);
@@ -192,7 +217,7 @@ TEST_F(StableBindingTest, ACleanBlocksRangeIsWritableForTheNext) {
   EXPECT_TRUE(probe_.may_write(next.data));
 }
 
-TEST_F(StableBindingTest, PoisonsWhatGoesToThePool) {
+TEST_P(StableBindingTest, PoisonsWhatGoesToThePool) {
   binding_.poison(true);
   Block block;
   acquire(block, 64_KiB);
@@ -206,6 +231,8 @@ TEST_F(StableBindingTest, PoisonsWhatGoesToThePool) {
   acquire(next, 64_KiB);
   EXPECT_TRUE(is_all(next, '\xFF'));
 }
+
+INSTANTIATE_TEST_SUITE_P(Where, StableBindingTest, anywhere_and_apart(), name_of);
 
 }  // namespace
 }  // namespace tensorpager::memory

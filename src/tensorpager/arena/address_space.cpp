@@ -17,21 +17,47 @@ using base::Bytes;
 /// The table is opened in steps of this many bytes of addresses: 128 KiB of table each.
 constexpr std::uint64_t kTableStep = std::uint64_t{64} << 20;
 
+/// Linux places mappings downwards from the stack, which is at 128 TiB or above, and only where there is no room left,
+/// or with `ulimit -s unlimited`, upwards from a third of that: `TASK_UNMAPPED_BASE` of x86-64, 42.7 TiB; other 64-bit
+/// architectures begin higher. mimalloc asks for addresses below 30 TiB; AddressSanitizer has those below 16 TiB.
+constexpr std::uintptr_t kApartBegin = std::uintptr_t{36} << 40, kApartEnd = std::uintptr_t{42} << 40;
+
+/// Returns null if the addresses there are in use. What it returns is aligned to huge pages.
+std::byte* reserve_apart(std::uint64_t bytes) {
+  constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE;
+  for (std::uintptr_t begin = kApartBegin; begin + bytes <= kApartEnd; begin += std::uintptr_t{1} << 40) {
+    void* const wanted = reinterpret_cast<void*>(begin);
+    void* const at = mmap(wanted, bytes, PROT_NONE, kFlags, -1, 0);
+    if (at == wanted) return static_cast<std::byte*>(at);
+    if (at != MAP_FAILED) munmap(at, bytes);  // a kernel before 4.17, or a sanitizer, takes it for a hint
+  }
+  return nullptr;
+}
+
 std::byte* reserve(std::uint64_t bytes, const char* what) {
   void* at = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (at == MAP_FAILED) throw base::IoError("mmap", what, Bytes(bytes), errno);
   return static_cast<std::byte*>(at);
 }
 
+/// Aligned to huge pages.
+std::byte* reserve_aligned(std::uint64_t bytes, const char* what) {
+  constexpr std::uint64_t kHuge = base::kHugePage.count();
+  std::byte* const raw = reserve(bytes + kHuge, what);
+  const std::uint64_t before = (kHuge - reinterpret_cast<std::uint64_t>(raw) % kHuge) % kHuge;
+  if (before > 0) munmap(raw, before);
+  munmap(raw + before + bytes, kHuge - before);
+  return raw + before;
+}
+
 }  // namespace
 
-AddressSpace::AddressSpace()
+AddressSpace::AddressSpace(Where where)
     : slab_{0, base::Extents(Bytes(kSlabZone), base::kPage)},
       small_{kSlabZone, base::Extents(Bytes(kSmallZone), base::kPage)},
       large_{kSlabZone + kSmallZone, base::Extents(Bytes(kLargeZone), base::kPage)} {
-  const std::uint64_t huge = base::kHugePage.count();
-  std::byte* raw = reserve(kSize + huge, "the address range (try `ulimit -v unlimited`)");
-  base_ = raw + (huge - reinterpret_cast<std::uint64_t>(raw) % huge) % huge;
+  base_ = where == Where::kApart ? reserve_apart(kSize) : nullptr;
+  if (base_ == nullptr) base_ = reserve_aligned(kSize, "the address range (try `ulimit -v unlimited`)");
   table_ = reinterpret_cast<void**>(reserve(table_bytes(), "the block table"));
 }
 
@@ -51,6 +77,11 @@ AddressSpace::AddressSpace(std::byte* begin, Bytes size, Bytes granule)
 AddressSpace::~AddressSpace() {
   if (owns_addresses_) munmap(base_, size_);
   munmap(table_, table_bytes());
+}
+
+bool AddressSpace::is_apart() const {
+  const auto begin = reinterpret_cast<std::uintptr_t>(base_);
+  return owns_addresses_ && kApartBegin <= begin && begin < kApartEnd;
 }
 
 const AddressSpace::Zone& AddressSpace::zone_of(std::uint64_t at) const {

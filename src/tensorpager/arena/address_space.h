@@ -18,8 +18,12 @@ namespace tensorpager::arena {
 
 class AddressSpace {
  public:
+  /// Where addresses are reserved: apart from the mappings whose place the kernel chooses, if that is free, or wherever
+  /// it chooses.
+  enum class Where : std::uint8_t { kApart, kAnywhere };
+
   /// Reserves addresses for the life of the process. Throws IoError if the kernel refuses.
-  AddressSpace();
+  explicit AddressSpace(Where where = Where::kApart);
   /// Of addresses that somebody else has, as a device's memory: only the table is made. Blocks start at multiples of
   /// the granule, a power of two. It has no slabs, and nothing can be taken.
   AddressSpace(std::byte* begin, base::Bytes size, base::Bytes granule);
@@ -32,6 +36,8 @@ class AddressSpace {
   void give_back(std::byte* at, base::Bytes size);
   std::byte* take_slab_chunk(base::Bytes size);  // aligned to its size
 
+  /// Whether no mapping gets in here whose place the kernel chooses, so that a part can be unmapped for a moment.
+  bool is_apart() const;
   bool contains(const void* address) const { return offset(address) < size_; }
   bool is_slab(const void* address) const { return offset(address) < slab_end_; }
 

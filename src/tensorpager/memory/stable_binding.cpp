@@ -45,6 +45,7 @@ bool is_well_aligned(const Piece& piece) {
 StableBinding::StableBinding(arena::AddressSpace& space, Pages pages)
     : space_(space),
       pages_(pages),
+      may_unmap_(space.is_apart()),
       moves_across_(arena::kernel_moves_across_mappings()),
       most_seams_(moves_across_ ? kMostSeams : kMostPieces),
       pool_({.has_huge_pages = arena::kernel_has_huge_pages(), .joins = moves_across_, .most_pieces = kMostPieces}) {}
@@ -88,19 +89,21 @@ void StableBinding::make_inaccessible(std::byte* at, Bytes size) {
 }
 
 void StableBinding::remap(std::byte* from, Bytes size, std::byte* to, int protection) {
-  const auto is_moved = [&](std::size_t begin) {
+  const auto is_moved = [&](std::size_t begin, int more_flags) {
     ++system_calls_;
-    constexpr int kFlags = MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP;
+    const int flags = MREMAP_MAYMOVE | MREMAP_FIXED | more_flags;
     const std::size_t bytes = size.count() - begin;
-    return mremap(from + begin, bytes, bytes, kFlags, to + begin) == to + begin;
+    return mremap(from + begin, bytes, bytes, flags, to + begin) == to + begin;
   };
-  if (is_moved(0)) return;
-  // Under a tight RLIMIT_DATA the kernel counts writable memory twice while it moves; inaccessible memory it does not.
-  // Of several mappings the first ones may have gone: they must not be moved again, over themselves.
-  TENSORPAGER_CHECK(errno == ENOMEM);
-  protect(from, size, PROT_NONE);
+  if (is_moved(0, may_unmap_ ? 0 : MREMAP_DONTUNMAP)) return;
+  if (errno != ENOMEM) throw base::IoError("mremap", "a block", size, errno);
+  // With MREMAP_DONTUNMAP, under a tight RLIMIT_DATA, the kernel counts writable memory twice while it moves;
+  // inaccessible memory it does not. Of several mappings the first ones may have gone: they must not be moved again,
+  // over themselves.
   const Bytes moved = moves_across_ ? arena::moved_before_failure(from, size) : Bytes(0);
-  TENSORPAGER_CHECK(moved < size && is_moved(moved.count()));
+  TENSORPAGER_CHECK(moved < size);
+  protect(from + moved.count(), size - moved, PROT_NONE);
+  TENSORPAGER_CHECK(is_moved(moved.count(), MREMAP_DONTUNMAP));
   protect(to, size, protection);
 }
 
@@ -265,13 +268,15 @@ pager::Relocation StableBinding::begin_take_over(Block& block, Block& fresh) {
 
 void StableBinding::relocate(const pager::Relocation& relocation) {
   const auto& [way, from, to, access, mover] = relocation;
-  const int during = way == Way::kOut ? PROT_NONE : access == Access::kRead ? PROT_READ : PROT_READ | PROT_WRITE;
-  if (way == Way::kOut || access == Access::kRead)
-    for (const Piece& piece : from) protect(piece.at, piece.bytes, during);
   if (to == nullptr) {
     for (const Piece& piece : from) make_inaccessible(piece.at, piece.bytes);
     return;
   }
+  // What a move leaves mapped must be inaccessible by then: its pages are empty.
+  const bool is_closed_first = way == Way::kOut && !may_unmap_;
+  const int during = is_closed_first ? PROT_NONE : access == Access::kRead ? PROT_READ : PROT_READ | PROT_WRITE;
+  if (during != (PROT_READ | PROT_WRITE))
+    for (const Piece& piece : from) protect(piece.at, piece.bytes, during);
   assemble(from, during, to);
   if (way == Way::kOut) protect(to, relocation.bytes(), PROT_READ | PROT_WRITE);
 }

@@ -1,9 +1,9 @@
 // The stable binding: a storage keeps its virtual address for life, and paging changes what is mapped there.
 //
-// Out: read-only for all, copy, inaccessible, then the pages move to the pool; another thread that touches the block
-// meanwhile waits in the fault handler. In: bytes are read into pooled pages, which are then moved into place in one
-// call each, so other threads see all of a page or none of it. An address we hold is never unmapped, not for a moment:
-// an mmap of another library could land there.
+// Out: the pages move away, and are copied from there; another thread that touches the block meanwhile waits in the
+// fault handler. In: bytes are read into pooled pages, which are then moved into place in one call each, so other
+// threads see all of a page or none of it. An address we hold is unmapped, for the moment of a move, only where no mmap
+// of another library can land; elsewhere it is made inaccessible first, and stays mapped.
 #pragma once
 
 #include <atomic>
@@ -56,7 +56,7 @@ class StableBinding : public pager::Binding, public pager::PageMover {
   /// The same pages as parts that the kernel moves in one call.
   std::vector<arena::Piece> in_parts(std::span<const arena::Piece> pieces) const;
   void note_moved(const std::byte* from, base::Bytes size, const std::byte* to);
-  /// Moves one part. Without bookkeeping.
+  /// Moves one part, and leaves its place unmapped, or with empty pages. Without bookkeeping.
   void remap(std::byte* from, base::Bytes size, std::byte* to, int protection);
   /// Mappings that one block can add while it is moved out and in.
   std::uint64_t mappings_per_move() const { return most_seams_ + 10; }
@@ -72,6 +72,7 @@ class StableBinding : public pager::Binding, public pager::PageMover {
 
   arena::AddressSpace& space_;
   const Pages pages_;
+  const bool may_unmap_;          // for the moment of a move
   const bool moves_across_;       // whether the kernel moves several mappings in one call
   const std::size_t most_seams_;  // in memory that is moved; what has more is given back
   arena::Mappings mappings_;
