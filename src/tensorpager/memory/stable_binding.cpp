@@ -100,9 +100,10 @@ void StableBinding::remap(std::byte* from, Bytes size, std::byte* to, int protec
   // With MREMAP_DONTUNMAP, under a tight RLIMIT_DATA, the kernel counts writable memory twice while it moves;
   // inaccessible memory it does not. Of several mappings the first ones may have gone: they must not be moved again,
   // over themselves.
+  if (!may_unmap_) protect(from, size, PROT_NONE);
   const Bytes moved = moves_across_ ? arena::moved_before_failure(from, size) : Bytes(0);
   TENSORPAGER_CHECK(moved < size);
-  protect(from + moved.count(), size - moved, PROT_NONE);
+  if (may_unmap_) protect(from + moved.count(), size - moved, PROT_NONE);
   TENSORPAGER_CHECK(is_moved(moved.count(), MREMAP_DONTUNMAP));
   protect(to, size, protection);
 }
