@@ -106,9 +106,8 @@ def main() -> None:
     print(
         f"measured: a step over the other version's, medians of {options.rounds} turns in each of {options.sessions} sessions, torch at 1 thread; CPU time is that of the thread that computes"
     )
-    print(
-        f"{'work':<30}{'wall':>7}{'CPU':>7}   of each session{'':<{8 * options.sessions - 15}} ms a step    moved a step"
-    )
+    width = max(8 * options.sessions, 14)
+    print(f"{'work':<30}{'wall':>7}{'CPU':>7}  {'each session':>{width}}{'ms a step, theirs, ours':>26}{'moved':>7}")
     rows = {}
     for kind in [options.only] if options.only else KINDS:
         for name in KINDS[kind]:
@@ -118,13 +117,13 @@ def main() -> None:
             ]
             rows[f"{name}, {kind}"] = sessions
             wall, cpu = (statistics.median(session[key] for session in sessions) for key in ("wall", "cpu"))
-            each = " ".join(f"{session['wall']:7.3f}" for session in sessions)
+            each = "".join(f"{session['wall']:8.3f}" for session in sessions)
             step, moved = (
                 [statistics.median(session[key][which] for session in sessions) for which in (0, 1)]
                 for key in ("step_seconds", "moved")
             )
             print(
-                f"{name + ', ' + kind:<30}{wall:>7.3f}{cpu:>7.3f}  {each}  {step[0] * 1e3:7.1f} {step[1] * 1e3:7.1f}  {moved[0]:5.0f} {moved[1]:5.0f}",
+                f"{name + ', ' + kind:<30}{wall:>7.3f}{cpu:>7.3f}  {each:>{width}}{step[0] * 1e3:>18.2f}{step[1] * 1e3:>8.2f}{moved[0]:>7.0f}{moved[1]:>5.0f}",
                 flush=True,
             )
     if options.json:
