@@ -18,13 +18,11 @@ import time
 import interception
 import torch
 import workloads
+from following import ABOVE_FLOOR, LEAST_SECONDS, LEAST_STEPS
 
 import tensorpager
 
-SECONDS = 1.0  # of a turn
-LEAST_STEPS = 3
 STEPS_UNTIL_REST = 30  # of a plan: it is found, made again from the times seen, and recording pauses
-ABOVE_FLOOR = 1.1  # the least budget, in floors
 KINDS = {"resident": interception.CASES, "planned": workloads.CASES}
 
 
@@ -44,7 +42,7 @@ def work(kind: str, name: str, share: float) -> None:
         for _ in sys.stdin:
             before = tensorpager.stats()
             wall, cpu, steps = time.perf_counter(), time.thread_time(), 0
-            while steps < LEAST_STEPS or time.perf_counter() - wall < SECONDS:
+            while steps < LEAST_STEPS or time.perf_counter() - wall < LEAST_SECONDS:
                 step()
                 steps += 1
             took = {"wall": (time.perf_counter() - wall) / steps, "cpu": (time.thread_time() - cpu) / steps}
@@ -54,7 +52,7 @@ def work(kind: str, name: str, share: float) -> None:
 
 
 class Version:
-    """A process of it."""
+    """A process that steps one version."""
 
     def __init__(self, packages: str | None, *words: str):
         environment = dict(os.environ) | ({"PYTHONPATH": packages} if packages else {})

@@ -103,8 +103,6 @@ TEST_P(AcrossMappings, AMoveThatFailsHalfWayIsFinished) {
 
 INSTANTIATE_TEST_SUITE_P(Where, AcrossMappings, anywhere_and_apart(), name_of);
 
-class StableBindingRefusedTest : public StableBindingTest {};
-
 /// Somebody has unmapped a page of ours, so that the machine refuses to change its protection.
 class Hole {
  public:
@@ -119,7 +117,7 @@ class Hole {
   std::byte* at_;
 };
 
-TEST_P(StableBindingRefusedTest, PagesThatTheMachineDoesNotLetGoAreWhereTheyWere) {
+TEST_P(StableBindingTest, PagesThatTheMachineDoesNotLetGoAreWhereTheyWere) {
   Block block;
   acquire(block, 64_KiB);
   std::memset(block.data, 7, 64 << 10);
@@ -137,7 +135,24 @@ TEST_P(StableBindingRefusedTest, PagesThatTheMachineDoesNotLetGoAreWhereTheyWere
   EXPECT_EQ(binding_.pooled(), 0_B);
 }
 
-TEST_P(StableBindingRefusedTest, PagesThatTheMachineDoesNotPlaceAreGivenBack) {
+TEST_P(StableBindingTest, PooledPagesThatTheMachineDoesNotMoveArePooledStill) {
+  Block blocks[3], fresh;
+  for (Block& block : blocks) acquire(block, 64_KiB);
+  binding_.release(blocks[0]);
+  binding_.release(blocks[2]);
+  std::byte* next = space_.take(128_KiB);
+  space_.give_back(next, 128_KiB);
+  fresh.charged = 128_KiB;
+  {
+    const Hole first(blocks[0].data), second(blocks[2].data);
+    EXPECT_THROW(binding_.acquire(fresh, {}, 0_B), IoError);
+  }
+  EXPECT_EQ(binding_.pooled(), 128_KiB);
+  EXPECT_EQ(binding_.acquire(fresh, {}, 0_B), next) << "addresses were lost";
+  EXPECT_EQ(binding_.pooled(), 0_B);
+}
+
+TEST_P(StableBindingTest, PagesThatTheMachineDoesNotPlaceAreGivenBack) {
   Block block;
   acquire(block, 64_KiB);
   page_out(block);
@@ -154,7 +169,7 @@ TEST_P(StableBindingRefusedTest, PagesThatTheMachineDoesNotPlaceAreGivenBack) {
   EXPECT_EQ(binding_.pooled(), 0_B);
 }
 
-TEST_P(StableBindingRefusedTest, ARefusalByTheMachineLeavesEverythingAsItWas) {
+TEST_P(StableBindingTest, ARefusalByTheMachineLeavesEverythingAsItWas) {
   Block absent, fresh;
   fresh.charged = 32_MiB;
   acquire(absent, 32_MiB);
@@ -175,8 +190,6 @@ TEST_P(StableBindingRefusedTest, ARefusalByTheMachineLeavesEverythingAsItWas) {
   EXPECT_EQ(space_.take(32_MiB), next) << "addresses were lost";
   EXPECT_EQ(space_.take_slab_chunk(16_MiB), next_chunk) << "addresses were lost";
 }
-
-INSTANTIATE_TEST_SUITE_P(Where, StableBindingRefusedTest, anywhere_and_apart(), name_of);
 
 }  // namespace
 }  // namespace tensorpager::memory

@@ -18,8 +18,8 @@ using base::Bytes;
 constexpr std::uint64_t kTableStep = std::uint64_t{64} << 20;
 
 /// Linux places mappings downwards from the stack, which is at 128 TiB or above, and only where there is no room left,
-/// or with `ulimit -s unlimited`, upwards from a third of that: `TASK_UNMAPPED_BASE` of x86-64, 42.7 TiB; other 64-bit
-/// architectures begin higher. mimalloc asks for addresses below 30 TiB; AddressSanitizer has those below 16 TiB.
+/// or with `ulimit -s unlimited`, upwards from a third of that: `TASK_UNMAPPED_BASE` of x86-64, 42.7 TiB. mimalloc asks
+/// for addresses from 2 to 30 TiB, and for pages of 1 GiB from 32 TiB on; AddressSanitizer has those below 16 TiB.
 constexpr std::uintptr_t kApartBegin = std::uintptr_t{36} << 40, kApartEnd = std::uintptr_t{42} << 40;
 
 /// Returns null if the addresses there are in use. What it returns is aligned to huge pages.

@@ -88,15 +88,15 @@ void StableBinding::make_inaccessible(std::byte* at, Bytes size) {
   TENSORPAGER_CHECK(mapped == at);
 }
 
-void StableBinding::remap(std::byte* from, Bytes size, std::byte* to, int protection) {
+bool StableBinding::remap(std::byte* from, Bytes size, std::byte* to, int protection) {
   const auto is_moved = [&](std::size_t begin, int more_flags) {
     ++system_calls_;
     const int flags = MREMAP_MAYMOVE | MREMAP_FIXED | more_flags;
     const std::size_t bytes = size.count() - begin;
     return mremap(from + begin, bytes, bytes, flags, to + begin) == to + begin;
   };
-  if (is_moved(0, may_unmap_ ? 0 : MREMAP_DONTUNMAP)) return;
-  if (errno != ENOMEM) throw base::IoError("mremap", "a block", size, errno);
+  if (is_moved(0, may_unmap_ ? 0 : MREMAP_DONTUNMAP)) return true;
+  if (errno != ENOMEM) return false;
   // With MREMAP_DONTUNMAP, under a tight RLIMIT_DATA, the kernel counts writable memory twice while it moves;
   // inaccessible memory it does not. Of several mappings the first ones may have gone: they must not be moved again,
   // over themselves.
@@ -106,6 +106,7 @@ void StableBinding::remap(std::byte* from, Bytes size, std::byte* to, int protec
   if (may_unmap_) protect(from + moved.count(), size - moved, PROT_NONE);
   TENSORPAGER_CHECK(is_moved(moved.count(), MREMAP_DONTUNMAP));
   protect(to, size, protection);
+  return true;
 }
 
 std::vector<Piece> StableBinding::in_parts(std::span<const Piece> pieces) const {
@@ -128,7 +129,10 @@ void StableBinding::note_moved(const std::byte* from, Bytes size, const std::byt
 
 void StableBinding::assemble(std::span<const Piece> parts, int protection, std::byte* to) {
   for (const auto& [at, bytes] : parts) {
-    remap(at, bytes, to, protection);
+    if (!remap(at, bytes, to, protection)) {
+      TENSORPAGER_CHECK(at == parts.front().at);
+      throw base::IoError("mremap", "pages of a block", bytes, errno);
+    }
     make_inaccessible(at, bytes);
     to += bytes.count();
   }
@@ -170,7 +174,13 @@ std::byte* StableBinding::acquire(Block& block, const arena::Place&, Bytes pool_
   // The block is where its pages are.
   if (pieces.size() == 1 && pieces[0].bytes == charged && is_well_aligned(pieces[0])) return pieces[0].at;
   at = space_.take(charged);
-  assemble(in_parts(pieces), PROT_READ | PROT_WRITE, at);
+  try {
+    assemble(in_parts(pieces), PROT_READ | PROT_WRITE, at);
+  } catch (...) {
+    space_.give_back(at, charged);
+    discard(block, pieces);
+    throw;
+  }
   std::byte* const rest = note_assembled(pieces, at);
   if (rest == at + charged.count()) return at;
   try {

@@ -56,12 +56,13 @@ class StableBinding : public pager::Binding, public pager::PageMover {
   /// The same pages as parts that the kernel moves in one call.
   std::vector<arena::Piece> in_parts(std::span<const arena::Piece> pieces) const;
   void note_moved(const std::byte* from, base::Bytes size, const std::byte* to);
-  /// Moves one part, and leaves its place unmapped, or with empty pages. Without bookkeeping.
-  void remap(std::byte* from, base::Bytes size, std::byte* to, int protection);
+  /// Moves one part, and leaves its place unmapped, or with empty pages. Returns false, with errno, if the kernel
+  /// refuses and nothing has moved. Without bookkeeping.
+  bool remap(std::byte* from, base::Bytes size, std::byte* to, int protection);
   /// Mappings that one block can add while it is moved out and in.
   std::uint64_t mappings_per_move() const { return most_seams_ + 10; }
-  /// Moves parts, whose protection is given, side by side to `to`; the places they leave become inaccessible. Without
-  /// bookkeeping.
+  /// Moves parts, whose protection is given, side by side to `to`; the places they leave become inaccessible. Throws
+  /// IoError if the first cannot be moved: then nothing has changed. Without bookkeeping.
   void assemble(std::span<const arena::Piece> parts, int protection, std::byte* to);
   /// Its bookkeeping; returns where they end.
   std::byte* note_assembled(std::span<const arena::Piece> pieces, std::byte* to);
