@@ -158,6 +158,17 @@ def test_largest_batch_on_the_cpu_is_that_of_real_runs(name, budget, machine, tm
     assert need(largest) <= budget < need(largest + 1)
 
 
+def test_small_batch_is_as_scaled_though_small_storages_count_for_much(tmp_path):
+    laptop = tmp_path / "laptop.machine"
+    laptop.write_text(LAPTOP)
+    found = fit(
+        *("--machine", laptop, "--budget", 18 * MIB, "--overhead", 0),
+        *program("gpt", "--steps", 3, "--batch", "{batch}"),
+    )
+    check_order(found)
+    assert found["quickest"]["size"] < min(found["traced_sizes"]) / 8
+
+
 ATTENTION = """
 import sys, torch
 from torch import nn
