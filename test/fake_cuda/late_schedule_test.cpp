@@ -59,5 +59,19 @@ TEST_F(LateScheduleTest, RunsATaskOfAnyQueueIfTheHostPollsForLong) {
   EXPECT_EQ(ran_, std::vector({1, 3, 2}));
 }
 
+TEST_F(LateScheduleTest, RunsNothingForAHostThatPollsNowAndThenWhileItQueues) {
+  constexpr int kRounds = LateSchedule::kMostPolls / (LateSchedule::kPollsATask - 1);
+  for (int i = 0; i < kRounds; ++i) {
+    queue_kernel(0, i);
+    for (int poll = 1; poll < LateSchedule::kPollsATask; ++poll) schedule_.let_time_pass(lock_);
+  }
+  EXPECT_TRUE(ran_.empty());
+  for (int poll = kRounds * (LateSchedule::kPollsATask - 1); poll < LateSchedule::kMostPolls; ++poll) {
+    queue_kernel(0, poll);
+    schedule_.let_time_pass(lock_);
+  }
+  EXPECT_EQ(ran_, std::vector({0}));
+}
+
 }  // namespace
 }  // namespace tensorpager::fake_cuda

@@ -13,8 +13,9 @@ void LateSchedule::wait_for(Lock& lock, int queue, std::uint64_t position) {
 }
 
 void LateSchedule::let_time_pass(Lock& lock) {
-  if (++polls_ < kPollsATask) return;
-  polls_ = 0;
+  ++polls_;
+  if (++polls_in_a_row_ < kPollsATask && polls_ < kMostPolls) return;
+  polls_ = polls_in_a_row_ = 0;
   for (int i = 0; i < tasks_.count(); ++i) {
     const int queue = next_;
     next_ = (next_ + 1) % tasks_.count();
