@@ -1,6 +1,7 @@
 """Steps of this version of Tensorpager over those of another one that is installed elsewhere, with all resident and under a plan.
 
-.venv/bin/python bench/two_versions.py OTHER [--sessions 3] [--rounds 8] [--share 50] [--only resident|planned] [--json out/two_versions.json]
+.venv/bin/python bench/two_versions.py OTHER [--sessions 3] [--rounds 8] [--share 50] [--only resident|planned] [--names NAME ...]
+    [--json out/two_versions.json]
 
 OTHER is the folder that holds the other version's package `tensorpager`, of the same Python and torch. A session is a process of each
 version; in a round each works for a second, in turn. What a plan costs differs from session to session by more than within one, as plans
@@ -99,6 +100,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=8)
     parser.add_argument("--share", type=int, default=50, help="budget under a plan, in percent of the need")
     parser.add_argument("--only", choices=list(KINDS))
+    parser.add_argument("--names", nargs="+", choices=sorted({name for cases in KINDS.values() for name in cases}))
     parser.add_argument("--json")
     options = parser.parse_args()
     print(
@@ -109,6 +111,8 @@ def main() -> None:
     rows = {}
     for kind in [options.only] if options.only else KINDS:
         for name in KINDS[kind]:
+            if options.names and name not in options.names:
+                continue
             words = (kind, name, str(options.share / 100))
             sessions = [
                 measure(options.other, words, options.rounds, index % 2 == 0) for index in range(options.sessions)
