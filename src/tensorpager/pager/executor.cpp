@@ -225,17 +225,18 @@ std::optional<Place> Executor::find_free_place(const Wanted& wanted) const {
 /// Moves an unpinned block to `offset`. Returns false if the range is occupied; true (no-op) if the block must not
 /// move.
 bool Executor::move(Block& block, std::uint64_t offset) {
+  if (placed_ == nullptr) return true;
+  const Places& places = placed_->places();
+  const auto to = places.find(PlannedPlace{offset, block.charged});
+  if (!to || *to == Places::place_of(block)) return true;
   std::uint64_t word = block.state();
   const bool is_free = (word & ~kClean) == 0 && transfers_.is_claimed(block);
   // Threads that pin it from here on wait for the lock.
-  if (placed_ == nullptr || !is_free || !block.word.compare_exchange_strong(word, word | kAbsent)) return true;
+  if (!is_free || !block.word.compare_exchange_strong(word, word | kAbsent)) return true;
   struct Present {  // again, whatever comes
     Block& block;
     ~Present() { block.word.fetch_and(~kAbsent, std::memory_order_release); }
   } const present{block};
-  const Places& places = placed_->places();
-  const auto to = places.find(PlannedPlace{offset, block.charged});
-  if (!to || *to == Places::place_of(block)) return true;
   if (!places.can_move(block, *to)) return false;
   transfers_.move(block, *to);
   return true;
