@@ -4,8 +4,8 @@ Of a thousand ops in place nearly none moves a block; the networks have half of 
 .venv/bin/python bench/card_host.py [--card h100-80g] [--rounds 5] [--only "GPT-2"] [--json out/card_host.json]
 
 Emulated: kernels and copies run when the host waits for them, which is after each step, so that the thread that launches does in a step what it
-does on a GPU: it finds tensors, tells the pager, and queues. Only if it asks thousands of times whether work is done, a kernel runs in that
-thread, which is counted. Calls cost what they cost in the emulated runtime, not what they cost in CUDA's.
+does on a GPU: it finds tensors, tells the pager, and queues. Only if it asks 64 times in a row whether work is done, or thousands of
+times in all, a kernel runs in that thread, which is counted. Calls cost what they cost in the emulated runtime, not what they cost in CUDA's.
 """
 
 import argparse

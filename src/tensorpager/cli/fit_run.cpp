@@ -241,7 +241,8 @@ class Fit {
     return std::nullopt;
   }
 
-  /// Of the storages that are listed: those that hold small ones may grow after the step at which a dry run ends.
+  /// Of the storages that are listed. The chunks that hold small ones do not count: the program may need more of them
+  /// after the step at which a dry run ends.
   static void compare_needs(const trace::Trace& scaled, const fit::SizedTrace& real, const std::string& at,
                             FitAnswer& answer) {
     constexpr double kClose = 0.01;
