@@ -221,7 +221,10 @@ TEST_F(DropsTest, OfAPlanAreRebuiltInATimeOfTheirOwn) {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
     make(kBlock, 1);
   };
-  pager_.end_op(pager_.begin_op({}, {}).end);
+  {
+    PinSet op(pager_, Temporaries::kKeep);
+    op.follow(base::name_hash("op"));
+  }
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
   pager_.follow(nullptr);
   EXPECT_EQ(seeds_.ended_plans, 1);

@@ -200,6 +200,49 @@ TEST_F(ExecutorTest, AnOpTakesTheLockOnceUnlessItsWindowEnds) {
   EXPECT_EQ(script_.ended, 3);
 }
 
+TEST_F(ExecutorTest, AnOpTakesTheLockOnceWhateverItsArgumentsNeed) {
+  start_following(room_for(4));
+  Block &below = make(kBlock, 1), &arriving = make(kBlock, 2), &resident = make(kBlock, 3);
+  pager_.page_out_all();
+  run_op(&resident);
+  const auto locks_of_op = [&](Block& block, Access access) {
+    const std::uint64_t before = pager_.locks_taken();
+    PinSet op(pager_, Temporaries::kKeep);
+    op.see(block, access);
+    op.see(resident, Access::kRead);
+    op.follow(base::name_hash("op"));
+    op.admit();
+    EXPECT_TRUE(block.is_pinned() && resident.is_pinned());
+    return pager_.locks_taken() - before;
+  };
+  EXPECT_EQ(locks_of_op(resident, Access::kWrite), 1U);
+  EXPECT_EQ(locks_of_op(below, Access::kRead), 1U) << "a page-in from its submission to its end";
+  ASSERT_TRUE(below.is_clean());
+  EXPECT_EQ(locks_of_op(below, Access::kWrite), 1U) << "the first write to a clean block";
+  script_.at_begin = {{Kind::kPageIn, &arriving}};
+  EXPECT_EQ(locks_of_op(arriving, Access::kRead), 1U) << "a page-in by the plan";
+}
+
+TEST_F(ExecutorTest, AnArgumentThatCannotBeReadFailsTheOpWhenItIsAdmitted) {
+  start_following(room_for(4));
+  Block &below = make(kBlock, 1), &resident = make(kBlock, 2);
+  pager_.page_out_all();
+  run_op(&resident);
+  told_.fails_to_read = true;
+  {
+    PinSet op(pager_, Temporaries::kKeep);
+    op.see(below, Access::kRead);
+    op.see(resident, Access::kRead);
+    op.follow(base::name_hash("op"));
+    EXPECT_TRUE(resident.is_pinned());
+    EXPECT_THROW(op.admit(), base::IoError);
+  }
+  EXPECT_FALSE(below.is_pinned() || resident.is_pinned());
+  told_.fails_to_read = false;
+  run_op(&below);
+  EXPECT_TRUE(holds(below, 1));
+}
+
 TEST_F(ExecutorTest, WhatLeavesAtTheEndOfAnOpIsSubmittedWithWhateverTakesTheLockNext) {
   start_following(room_for(4));
   Block &first = make(kBlock, 1), &second = make(kBlock, 2);

@@ -1,10 +1,12 @@
 // Notifies an action source of ops. All with the lock held, but for the calls of ops.
 #include <algorithm>
+#include <exception>
 #include <utility>
 
 #include "tensorpager/pager/lock.h"
 #include "tensorpager/pager/pager.h"
 #include "tensorpager/pager/paging_time.h"
+#include "tensorpager/pager/pin_set.h"
 
 namespace tensorpager::pager {
 
@@ -26,7 +28,7 @@ void Pager::follow(ActionSource* source, const Prepare& prepare) {
   if (Rebuilder* const rebuilder = source == nullptr ? rebuilder_.load() : nullptr) rebuilder->end_plan();
 }
 
-BegunOp Pager::begin_op(const base::OpSignature& op, std::span<Block* const> touched) {
+BegunOp Pager::begin_op(const base::OpSignature& op, std::span<Block* const> touched, PinSet& pins) {
   const PagingTime paging(is_paging_timed(), &paging_nanoseconds_);
   for (bool is_followed = true;;) {
     std::optional<DueReplay> due;
@@ -39,6 +41,7 @@ BegunOp Pager::begin_op(const base::OpSignature& op, std::span<Block* const> tou
         const bool is_expected = executor_.begin_op(op, touched);
         note_curve();
         if (!is_expected) return {};
+        admit_at_begin(pins);
         ++t_state.followed_ops;
         t_state.replayed_later = executor_.source()->replayed_later();
         return {executor_.source()->ends_window() ? OpEnd::kAtOnce : OpEnd::kLate, births_have_places()};
@@ -48,10 +51,28 @@ BegunOp Pager::begin_op(const base::OpSignature& op, std::span<Block* const> tou
   }
 }
 
-BegunOp Pager::begin_replay(const DueReplay& replay, std::span<Block* const> touched) {
+/// Throws nothing: what fails is left as it was.
+void Pager::admit_at_begin(PinSet& pins) {
+  pins.pin_ready();
+  if (!pins.misses_.empty() && Admission::dropped_among(pins).empty()) {
+    const std::uint64_t floor = floor_.load(std::memory_order_relaxed);
+    try {
+      admission_.admit(pins);
+      note_curve();
+    } catch (const std::exception&) {
+      floor_.store(floor, std::memory_order_relaxed);  // `admit` tries again
+    }
+    pins.forget_pinned_misses();
+  }
+  if (is_on_device()) [[unlikely]]
+    for (Block* block : pins.pins_) transfers_.order().use_here(block->use());
+}
+
+BegunOp Pager::begin_replay(const DueReplay& replay, std::span<Block* const> touched, PinSet& pins) {
   const Lock lock(*this);
   if (!is_told_to_source() || !executor_.begin_op(replay.signature, touched)) return {};
   note_curve();
+  admit_at_begin(pins);
   return {OpEnd::kAtOnce, births_have_places()};
 }
 

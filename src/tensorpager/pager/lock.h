@@ -12,6 +12,7 @@ class Pager::Lock {
   explicit Lock(Pager& pager) : pager_(pager) {
     lock();
     t_state.in_pager = true;
+    pager.locks_taken_.store(pager.locks_taken() + 1, std::memory_order_relaxed);
     pager.notify_of_end();
   }
   ~Lock() {

@@ -178,11 +178,11 @@ class Pager {
   void follow(ActionSource* source, const Prepare& prepare = {});
   bool is_followed() const { return is_followed_.load(std::memory_order_relaxed); }
   /// An op that touches these blocks begins; unless it is unplanned, `end_op` follows. A failed transfer is tried again
-  /// by the op that needs the room or the bytes.
-  /// Replays that the plan has before it are run first.
-  BegunOp begin_op(const base::OpSignature& op, std::span<Block* const> touched);
+  /// by the op that needs the room or the bytes. Replays that the plan has before it are run first. The blocks that
+  /// `pins` has seen are admitted while the lock is held; those that cannot be are left to `admit`, which says why.
+  BegunOp begin_op(const base::OpSignature& op, std::span<Block* const> touched, PinSet& pins);
   /// A replay begins that the plan has here.
-  BegunOp begin_replay(const DueReplay& replay, std::span<Block* const> touched);
+  BegunOp begin_replay(const DueReplay& replay, std::span<Block* const> touched, PinSet& pins);
   /// What it makes is compared with what the program's op had made, for the statistics.
   void note_comparison();
   /// Takes the lock only if the op is a window's last one, or a replay. Else the next thread that takes it notifies the
@@ -238,6 +238,9 @@ class Pager {
   void before_fork();
   void after_fork(bool in_child);
 
+  /// How often the lock was taken so far (tests).
+  std::uint64_t locks_taken() const { return locks_taken_.load(std::memory_order_relaxed); }
+
  private:
   class Lock;
 
@@ -266,6 +269,7 @@ class Pager {
   void rebuild(std::span<const std::uint64_t> blocks);
   std::byte* acquire_slab_chunk_once(base::Bytes size);
   void admit_once(PinSet& pins);
+  void admit_at_begin(PinSet& pins);
   Block* pin_export_once(const void* address);
   void pin_export_once(Block& block);
   Block* locate(const void* address) const;
@@ -301,7 +305,8 @@ class Pager {
   BlockTable table_;
   const arena::Ledger& ledger_ = table_.ledger();
   std::mutex mutex_;
-  std::atomic<std::uint64_t> clock_{0};  // op index; goes on from session to session, as last uses do
+  std::atomic<std::uint64_t> locks_taken_{0};  // changed with the lock held
+  std::atomic<std::uint64_t> clock_{0};        // op index; goes on from session to session, as last uses do
   Statistics counts_;
   Transfers transfers_{table_, binding_, counts_, clock_};
   Executor executor_{table_, transfers_, binding_, counts_, clock_};

@@ -52,7 +52,8 @@ class PinSet {
       misses_.push_back({&block, access});
   }
   /// If a plan is followed: notifies it of an op of this name, with the arguments seen so far, none of which is pinned
-  /// yet, so that the plan may still move them. Does nothing if another op called this one, which is part of that.
+  /// yet, so that the plan may still move them. Those of the op that the plan expects are pinned then, if they can be.
+  /// Does nothing if another op called this one, which is part of that.
   void follow(std::uint64_t name) {
     if (is_followed_ && !is_within_op(parent_)) tell_source(name);
   }
@@ -61,7 +62,7 @@ class PinSet {
   bool follow(const DueReplay& replay) {
     base::InlineVector<Block*, kInline> blocks;
     for (const Miss& miss : misses_) blocks.push_back(miss.block);
-    begun_ = pager_.begin_replay(replay, {blocks.begin(), blocks.size()});
+    begun_ = pager_.begin_replay(replay, {blocks.begin(), blocks.size()}, *this);
     return begun_.end != OpEnd::kUnplanned;
   }
   /// Pins all blocks that were seen. Throws OverBudget or IoError, having changed no contents.
@@ -140,6 +141,12 @@ class PinSet {
     }
     misses_.truncate(static_cast<std::size_t>(left - misses_.begin()));
   }
+  /// Admission may fail half way.
+  void forget_pinned_misses() {
+    Miss* const left =
+        std::remove_if(misses_.begin(), misses_.end(), [](const Miss& miss) { return miss.block == nullptr; });
+    misses_.truncate(static_cast<std::size_t>(left - misses_.begin()));
+  }
   base::Bytes own_expected_room() const {
     if (room_ == nullptr) return {};
     if (arguments_.count() > room_->arguments) return base::Bytes(kUnknownRoom * arguments_.count());
@@ -162,7 +169,7 @@ class PinSet {
     list_each_once(blocks);
     base::OpSignature signature{.name = name};
     for (const Block* block : blocks) signature.add(block->size);
-    begun_ = pager_.begin_op(signature, {blocks.begin(), blocks.size()});
+    begun_ = pager_.begin_op(signature, {blocks.begin(), blocks.size()}, *this);
   }
   void note_arguments() {
     base::InlineVector<Block*, kInline> blocks;
