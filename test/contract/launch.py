@@ -6,8 +6,10 @@ import select
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -121,3 +123,29 @@ class ProgramServer:
         self._server.stdin.close()
         self._server.wait(SECONDS)
         self._server.stdout.close()
+
+
+_servers = []  # for as long as we live: each ends when its input is closed
+
+
+@cache
+def python_with_torch(*options):
+    """The words that run a program under `tensorpager run OPTIONS`, and under what starts it with the same libraries preloaded: in a fork of a
+    server that has imported torch with these, as that takes longer than most programs.
+    """
+    prepared = run_command("run", *options, "--", "env", "-0")
+    assert prepared.returncode == 0, prepared.stderr
+    preload = dict(entry.split("=", 1) for entry in prepared.stdout.split("\0") if entry)["LD_PRELOAD"]
+    path = Path(tempfile.mkdtemp(prefix="tensorpager-test-")) / "programs"
+    server = ProgramServer("at", path, LD_PRELOAD=preload)
+    assert server.answer() == 0
+    _servers.append(server)
+    return (sys.executable, HERE / "forked_python.py", path)
+
+
+def paged_python():
+    return python_with_torch("--budget", "unlimited")
+
+
+def emulated_python():
+    return python_with_torch("--emulate", "h100-80g")

@@ -1,11 +1,10 @@
 """Plans that drop storages and rebuild them by replays: the program keeps its bits, and does as planned."""
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
-from launch import STABLE, run_command
+from launch import STABLE, paged_python, run_command
 
 PROGRAMS = Path(__file__).parent.parent / "programs"
 # Steps enough for a plan that pages, and one that recomputes as well.
@@ -33,7 +32,7 @@ LINK = "0.3GB/s"  # so slow that paging alone would wait
 
 
 def run(program, budget, file, *options):
-    command = [sys.executable, PROGRAMS / f"{program}.py", *CASES[program].split()]
+    command = [*paged_python(), PROGRAMS / f"{program}.py", *CASES[program].split()]
     options = ["--budget", budget, "--quiet", "--stats", file, *options]
     # As many threads as there are when a plan is made: they are a part of what replays depend on.
     done = run_command("run", *options, "--", *command, seconds=600, variables={"OMP_NUM_THREADS": "1"})
@@ -74,7 +73,7 @@ def test_program_under_hybrid_plans_keeps_its_bits(program, share, tmp_path):
 
 def test_user_supplied_plan_with_replays_is_followed(tmp_path):
     trace, plan = tmp_path / "step.trace", tmp_path / "step.plan"
-    command = [sys.executable, PROGRAMS / "gpt.py", "--steps", 6]
+    command = [*paged_python(), PROGRAMS / "gpt.py", "--steps", 6]
     variables = {"OMP_NUM_THREADS": "1"}
     plain = run_command("trace", "-o", trace, "--", *command, seconds=300, variables=variables)
     assert plain.returncode == 0, plain.stderr
@@ -127,10 +126,10 @@ def run_text(text, folder, budget, link):
     """Runs a program under plans that recompute. Its bits are as without a budget. Returns what it said and its statistics."""
     program, file = folder / "program.py", folder / "stats.json"
     program.write_text(text)
-    plain = run_command("run", "--budget", "unlimited", "--quiet", "--", sys.executable, program)
+    plain = run_command("run", "--budget", "unlimited", "--quiet", "--", *paged_python(), program)
     assert plain.returncode == 0, plain.stderr
     options = ["--budget", budget, "--link", link, "--spill", "ram", "--recompute", "--plan-sync", "--quiet"]
-    done = run_command("run", *options, "--stats", file, "--", sys.executable, program, seconds=300)
+    done = run_command("run", *options, "--stats", file, "--", *paged_python(), program, seconds=300)
     assert (done.returncode, done.stdout) == (0, plain.stdout), done.stderr
     return done.stderr, json.loads(file.read_text())
 

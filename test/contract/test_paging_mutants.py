@@ -3,13 +3,12 @@ schedule, and no race. With any one of its waits left out, the digest differs, o
 """
 
 import json
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import pytest
 from emulated import EMULATION, FAKE_CARD
-from launch import HERE, run_command
+from launch import HERE, emulated_python, run_command
 
 MINI_PAGER = HERE.parents[1] / "build" / "cpp" / "libtensorpager_mini_pager.so"
 pytestmark = pytest.mark.skipif(
@@ -64,7 +63,7 @@ def run(folder, program, schedule, budget=0, skip=""):
         "run",
         *options,
         "--",
-        sys.executable,
+        *emulated_python(),
         HERE / "paging_programs.py",
         program,
         budget,
@@ -87,6 +86,7 @@ def run_all(folder, runs):
     folders = [folder / str(i) for i in range(len(runs))]
     for one in folders:
         one.mkdir()
+    emulated_python()  # before there are threads
     with ThreadPoolExecutor(2) as pool:
         return list(pool.map(lambda one, arguments: run(one, *arguments), folders, runs))
 

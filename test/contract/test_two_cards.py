@@ -1,10 +1,9 @@
 """A program that uses two cards, of which the first is paged: its bits are as without a budget, while either card is the current one."""
 
 import json
-import sys
 
 import pytest
-from launch import run_command
+from launch import emulated_python, run_command
 from marks import needs_emulated_card
 
 pytestmark = needs_emulated_card
@@ -44,7 +43,7 @@ def test_a_program_on_two_cards_keeps_its_bits(schedule, tmp_path):
     program, file = tmp_path / "program.py", tmp_path / "stats.json"
     program.write_text(PROGRAM)
     variables = {"CUBLAS_WORKSPACE_CONFIG": ":16:8"}  # else more of a card than the budget
-    card, command = ("--emulate", "2xh100-80g", "--emulate-seed", schedule), ("--", sys.executable, program)
+    card, command = ("--emulate", "2xh100-80g", "--emulate-seed", schedule), ("--", *emulated_python(), program)
     plain = run_command("run", *card, *command, variables=variables)
     assert plain.returncode == 0, plain.stderr[-3000:]
     options = ("--device", "cuda", "--budget", BUDGET, "--stats", file)
