@@ -29,15 +29,6 @@ bool may_hold_tensor(const c10::TypePtr& type) {
   }
 }
 
-bool is_written(const c10::Argument& argument) {
-  const auto* alias = argument.alias_info();
-  if (alias == nullptr) return false;
-  if (alias->isWrite()) return true;
-  for (const auto& inner : alias->containedTypes())  // Tensor(a!)[]
-    if (inner.isWrite()) return true;
-  return false;
-}
-
 /// Note [Unannounced writes]: arguments that an op writes though its schema does not say so.
 struct Unannounced {
   std::string_view op, argument;
@@ -104,9 +95,9 @@ std::unique_ptr<const OpInfo> make_info(const c10::OperatorHandle& op) {
   info.returns = static_cast<std::uint32_t>(schema.returns().size());
   for (std::uint32_t i = 0; i < info.arguments; ++i) {
     const c10::Argument& argument = schema.arguments()[i];
-    if (may_hold_tensor(argument.type()))
-      info.tensor_arguments.push_back(
-          {i, is_written(argument) || is_written_unannounced(schema, argument) ? Access::kWrite : Access::kRead});
+    if (!may_hold_tensor(argument.type())) continue;
+    const bool writes = is_written_announced(schema, argument) || is_written_unannounced(schema, argument);
+    info.tensor_arguments.push_back({i, writes ? Access::kWrite : Access::kRead});
   }
   for (const auto& result : schema.returns()) info.returns_tensors |= may_hold_tensor(result.type());
   info.random = is_random(op);
@@ -131,6 +122,13 @@ constinit base::AddressTable<OpInfo, &OpInfo::schema> g_table;
 }
 
 }  // namespace
+
+bool is_written_announced(const c10::FunctionSchema& schema, const c10::Argument& argument) {
+  const c10::AliasInfo* const alias = argument.alias_info();
+  if (alias == nullptr || schema.name() == "aten::record_stream") return false;
+  const auto& inner = alias->containedTypes();  // Tensor(a!)[]
+  return alias->isWrite() || std::ranges::any_of(inner, [](const c10::AliasInfo& one) { return one.isWrite(); });
+}
 
 bool is_written_unannounced(const c10::FunctionSchema& schema, const c10::Argument& argument) {
   return std::ranges::any_of(

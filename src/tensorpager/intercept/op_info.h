@@ -40,6 +40,8 @@ struct OpInfo {
   mutable pager::WorkingRoom room;
 };
 
+/// Whether the op writes the argument, as its schema says. aten::record_stream says so, too, and writes no byte.
+bool is_written_announced(const c10::FunctionSchema& schema, const c10::Argument& argument);
 /// Whether the op writes the argument though its schema does not say so.
 bool is_written_unannounced(const c10::FunctionSchema& schema, const c10::Argument& argument);
 

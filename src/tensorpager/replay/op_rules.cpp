@@ -24,13 +24,6 @@ bool may_hold_tensor(const c10::TypePtr& type) {
   }
 }
 
-bool is_written(const c10::Argument& argument) {
-  const auto* alias = argument.alias_info();
-  if (alias == nullptr) return false;
-  const auto& inner = alias->containedTypes();  // Tensor(a!)[]
-  return alias->isWrite() || std::ranges::any_of(inner, [](const c10::AliasInfo& one) { return one.isWrite(); });
-}
-
 bool is_a_librarys(const c10::OperatorHandle& op) { return !op.schema().name().starts_with("aten::"); }
 
 bool works_on_lists(const c10::OperatorHandle& op) {
@@ -46,6 +39,7 @@ bool returns_no_tensor(const c10::OperatorHandle& op) {
 
 bool is_view(const c10::OperatorHandle& op) {
   const c10::FunctionSchema& schema = op.schema();
+  const auto is_written = [&](const c10::Argument& one) { return intercept::is_written_announced(schema, one); };
   return std::ranges::none_of(schema.arguments(), is_written) &&
          std::ranges::all_of(schema.returns(), [](const c10::Argument& one) { return one.alias_info() != nullptr; });
 }
@@ -215,7 +209,7 @@ std::unique_ptr<const OpRule> make_rule(const c10::OperatorHandle& op) {
   for (std::uint32_t i = 0; i < rule.arguments; ++i) {
     const c10::Argument& argument = schema.arguments()[i];
     rule.tensors += may_hold_tensor(argument.type());
-    if (is_written(argument)) rule.written.push_back(i);
+    if (intercept::is_written_announced(schema, argument)) rule.written.push_back(i);
     if (has_scratch && intercept::is_written_unannounced(schema, argument)) rule.scratch.push_back(i);
     if (argument.name() == "dropout_p") rule.dropout = i;
     if (is_generator(argument)) rule.generator = i;
