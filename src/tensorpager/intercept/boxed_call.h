@@ -39,7 +39,9 @@ class BoxedCall {
         described_(described) {}
 
   pager::WorkingRoom* room() const { return &info_.room; }
-  pager::Temporaries temporaries() const { return info_.temporaries; }
+  pager::Temporaries temporaries() const {
+    return goes_to_python(keys_) ? pager::Temporaries::kLetGo : info_.temporaries;
+  }
   bool multiplies() const { return info_.multiplies; }
   const OpInfo& info() const { return info_; }
   bool is_factory() const { return info_.tensor_arguments.empty(); }

@@ -82,7 +82,9 @@ struct Kernel<Op, Result(Arguments...)> {
   }
 
   pager::WorkingRoom* room() const { return &working_room; }
-  pager::Temporaries temporaries() const { return pager::Temporaries::kKeep; }
+  pager::Temporaries temporaries() const {
+    return goes_to_python(keys) ? pager::Temporaries::kLetGo : pager::Temporaries::kKeep;
+  }
   static constexpr bool multiplies() {
     constexpr bool kDoes = roofline::calls_cublas(Op::name);
     return kDoes;

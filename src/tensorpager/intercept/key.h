@@ -13,4 +13,8 @@ inline c10::DispatchKeySet after_key(c10::DispatchKeySet keys) {
   return keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, kKey);
 }
 
+/// Whether `__torch_dispatch__` of an argument or of a mode implements the call: ops with storages are those that it
+/// calls. Without this, what it calls would be a part of an op of which no argument has a storage, as of DTensor's.
+inline bool goes_to_python(c10::DispatchKeySet keys) { return keys.has(c10::DispatchKey::Python); }
+
 }  // namespace tensorpager::intercept
