@@ -77,6 +77,19 @@ def test_two_ranks_whose_blocks_leave_at_random_see_the_same_bits(program, optio
     run_case(program, [*options, "--fuzz", seed], plain, tmp_path)
 
 
+def test_sharded_training_is_followed_at_every_op(plain, tmp_path):
+    """Gloo's threads call ops, too, and the ops of sharded tensors are Python's: neither is an op of a plan."""
+    options = ["--budget", 9 << 20, "--plan-sync", "--stats", tmp_path / "stats.json"]
+    done = run_command("run", *options, "--", sys.executable, HERE / "sharded.py", tmp_path, seconds=300)
+    assert done.returncode == 0, done.stderr
+    assert seen(tmp_path) == plain("sharded")
+    for path in tmp_path.glob("stats.json.*"):
+        stats = json.loads(path.read_text())
+        assert stats["page_outs"] > 0 and stats["peak_bytes"] <= 9 << 20 < stats["need_bytes"] / 2
+        assert stats["plan_misses"] == 0 and stats["followed_windows"] >= 6
+        assert stats["followed_ops"] >= 6 * stats["window_ops"]
+
+
 # In the tests below this process is rank 0, and a fork of it rank 1.
 SIDE = 400  # a float32 square of 640,000 bytes; two do not fit into a budget of SHORT
 SHORT = 1 << 20

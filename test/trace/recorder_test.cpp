@@ -151,6 +151,26 @@ TEST(Recorder, OfSeveralOpsUnderWayNoneIsGivenWhatAnotherThreadMakes) {
   EXPECT_EQ(names(events.recorder.stream()).back(), "outside");
 }
 
+TEST(Recorder, WhatIsMadeBesideOpsIsTemporaryInThoseThatBeginMeanwhile) {
+  Events events;
+  const auto weight = events.born();
+  events.run("before", {{weight, false}});
+  events.run("last", {{weight, false}});
+  const auto first = events.born(EventSink::kBeside), second = events.born(EventSink::kBeside, 28_KiB);
+  events.recorder.block_died(0, second);
+  events.run("meanwhile", {{weight, false}, {first, false}});
+  events.recorder.block_died(0, first);
+  events.run("after", {{weight, false}});
+  const Stream stream = events.recorder.stream();
+  ASSERT_EQ(names(stream), (std::vector<std::string>{"outside", "before", "last", "meanwhile", "after"}));
+  EXPECT_EQ(stream.storages.size(), 1u);
+  EXPECT_EQ(stream.ops[1].temporary, 0_B);
+  EXPECT_EQ(stream.ops[2].temporary, 96_KiB) << "both, charged";
+  EXPECT_EQ(stream.ops[3].temporary, 64_KiB);
+  EXPECT_EQ(stream.ops[4].temporary, 0_B);
+  EXPECT_TRUE(stream.ops[2].deaths.empty() && stream.ops[3].deaths.empty());
+}
+
 TEST(Recorder, OpInsideAnotherAddsWhatItTouchesToIt) {
   Events events;
   const auto a = events.born(), b = events.born();

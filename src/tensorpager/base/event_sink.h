@@ -58,6 +58,8 @@ class EventSink {
  public:
   /// The op in progress that `op_begins` returned; 0 for none.
   using Ticket = std::uint64_t;
+  /// Of blocks that a library's own thread makes beside the program's ops.
+  static constexpr Ticket kBeside = ~Ticket{0};
 
   virtual ~EventSink() = default;
 
@@ -71,7 +73,7 @@ class EventSink {
   /// in any order.
   virtual void op_timed(Ticket op, std::chrono::nanoseconds took) noexcept = 0;
 
-  /// `op`: the op that makes the block; 0 outside any op.
+  /// `op`: the op that makes the block; 0 outside any op; or kBeside.
   virtual void block_born(Ticket op, const NewBlock& block) noexcept = 0;
   virtual void block_died(Ticket op, std::uint64_t number) noexcept = 0;
   /// The charged bytes of all storages that are too small to be paged, from now on.

@@ -81,7 +81,7 @@ class Frame {
 
   /// Whether plans and recorders are notified of the op. Of one that Python implements they are not: what it calls is
   /// reported.
-  bool is_reported() const { return pins_.keeps_temporaries(); }
+  bool is_reported() const { return pins_.keeps_temporaries() && !pager::t_state.is_collectives; }
 
   /// Notifies a plan, if one is followed, of the op, whose name's hash is `name()`, and pins all that was seen. Throws
   /// torch's out-of-memory error without the op.

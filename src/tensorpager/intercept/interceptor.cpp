@@ -84,7 +84,7 @@ void enter_thread() {
   if (g_target.calls == Calls::kPassThrough) return;
   if (!pager::t_state.entered) [[unlikely]] {
     pager::t_state.entered = true;
-    pager::t_state.keeps_allocations = is_collective_thread();
+    pager::t_state.is_collectives = pager::t_state.keeps_allocations = is_collective_thread();
   }
   if (!c10::impl::tls_is_dispatch_key_included(kKey)) c10::impl::tls_set_dispatch_key_included(kKey, true);
 }

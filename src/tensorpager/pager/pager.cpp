@@ -131,7 +131,8 @@ Block& Pager::create_once(Bytes size) {
     if (is_expected) executor_.end_op();
     note_curve();
   }
-  if (sink != nullptr) sink->block_born(t_state.recorded_op, {block->number, block->size, block->charged});
+  const base::EventSink::Ticket maker = t_state.is_collectives ? base::EventSink::kBeside : t_state.recorded_op;
+  if (sink != nullptr) sink->block_born(maker, {block->number, block->size, block->charged});
   records_.fetch_add(1, std::memory_order_relaxed);
   t_state.created += block->charged.count();
   if (held) {

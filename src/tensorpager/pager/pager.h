@@ -292,7 +292,8 @@ class Pager {
   }
   bool is_told_to_source() const {
     const bool is_of_program = is_on_device() || follower_ == &t_state;
-    return executor_.source() != nullptr && is_of_program && t_state.replaying != Replaying::kOnDemand;
+    return executor_.source() != nullptr && is_of_program && !t_state.is_collectives &&
+           t_state.replaying != Replaying::kOnDemand;
   }
   void note_unevictable();
   void note_curve();

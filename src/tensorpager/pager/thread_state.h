@@ -30,7 +30,8 @@ struct ThreadState {
   std::uint32_t last_mended = 0;   // Block::mended at that fault
   std::uint32_t same_faults = 0;   // faults in a row at that address that were not served
   bool entered = false;            // was asked what kind of thread it is
-  bool keeps_allocations = false;  // R4: a collective's own thread; what it allocates is never evicted
+  bool keeps_allocations = false;  // R4: what the thread allocates is never evicted
+  bool is_collectives = false;     // a collective's own thread: what it does is no part of the program, and of no plan
   bool hides_shortages = false;    // runs an op that would do otherwise, and not fail, if it were out of memory
   Replaying replaying = Replaying::kNo;
   bool times_paging = false;  // see PagingTime

@@ -21,6 +21,7 @@ Recorder::Ticket Recorder::append(const base::OpFacts& facts) {
                   .made = {},
                   .deaths = {},
                   .temporary = {},
+                  .beside = beside_bytes_,
                   .time = {},
                   .slab = slab_,
                   .optimizer_step = optimizers_ > 0 ? optimizer_steps_ : 0,
@@ -60,8 +61,10 @@ Recorder::Ticket Recorder::op_ends(Ticket ticket, std::chrono::nanoseconds took)
   const bool is_empty = op->touched.empty() && op->births.empty() && op->deaths.empty() && op->temporary == Bytes(0);
   if (!is_empty || op != &ops_.back()) return ticket;
   const std::uint32_t untimed = op->untimed;
+  const Bytes beside = op->beside;
   ops_.pop_back();
   if (ops_.empty()) return 0;
+  ops_.back().beside = std::max(ops_.back().beside, beside);
   ops_.back().time += took;
   ops_.back().untimed += untimed;
   return ticket - 1;
@@ -78,6 +81,12 @@ void Recorder::op_timed(Ticket ticket, std::chrono::nanoseconds took) noexcept {
 
 void Recorder::block_born(Ticket ticket, const base::NewBlock& block) noexcept {
   const std::lock_guard lock(mutex_);
+  if (ticket == kBeside) {
+    beside_[block.number] = block.charged;
+    beside_bytes_ += block.charged;
+    if (!ops_.empty()) ops_.back().beside = std::max(ops_.back().beside, beside_bytes_);
+    return;
+  }
   ticket = whose(ticket);
   if (Op* op = find(ticket)) {
     op->births.push_back(block);
@@ -92,6 +101,10 @@ void Recorder::block_born(Ticket ticket, const base::NewBlock& block) noexcept {
 
 void Recorder::block_died(Ticket ticket, std::uint64_t number) noexcept {
   const std::lock_guard lock(mutex_);
+  if (const auto beside = beside_.extract(number)) {
+    beside_bytes_ -= beside.mapped();
+    return;
+  }
   ticket = whose(ticket);
   if (Op* op = find(ticket)) {
     const auto birth = std::find_if(op->births.rbegin(), op->births.rend(),
@@ -189,6 +202,8 @@ void Recorder::restart() noexcept {
   open_.clear();
   alive_before_.clear();
   changes_.clear();
+  beside_.clear();
+  beside_bytes_ = {};
 }
 
 void Recorder::keep(std::size_t most_ops) noexcept {
@@ -232,7 +247,7 @@ Stream Recorder::stream() const {
                                                       .births = {},
                                                       .made = {},
                                                       .deaths = {},
-                                                      .temporary = op.temporary,
+                                                      .temporary = op.temporary + op.beside,
                                                       .time = op.time,
                                                       .slab = op.slab,
                                                       .optimizer_step = op.optimizer_step,

@@ -9,6 +9,8 @@
 // - What another thread makes and frees outside ops while one op runs belongs to that op: kernels share their work
 //   among threads.
 // - A block that is born outside any op is born by an op of its own, `outside`.
+// - What a library's own thread makes beside ops is temporary in all ops that began while it is alive, and in the one
+//   that began last before it.
 // - A block that dies between two ops, or while several run, dies after the one that began last.
 //
 // Only the last ops of a long run are kept. Thread-safe: one lock, held for a few instructions.
@@ -68,6 +70,7 @@ class Recorder final : public base::EventSink {
     std::vector<std::uint32_t> made;  // by birth: its position among all blocks that the op made
     std::vector<std::uint64_t> deaths;
     base::Bytes temporary;
+    base::Bytes beside;  // the most in blocks that were made beside, until the next op began
     std::chrono::nanoseconds time{0};
     base::Bytes slab;
     std::uint32_t optimizer_step = 0;
@@ -106,6 +109,8 @@ class Recorder final : public base::EventSink {
   Ticket first_ = 1;                                         // of ops_.front()
   std::unordered_map<std::uint64_t, Origin> alive_before_;   // alive before the first op
   std::unordered_map<Ticket, std::vector<Change>> changes_;  // of open ops
+  std::unordered_map<std::uint64_t, base::Bytes> beside_;    // charged, of the blocks that are alive
+  base::Bytes beside_bytes_;
   base::Bytes slab_;
   std::uint32_t optimizer_steps_ = 0;
   std::uint32_t optimizers_ = 0;  // in progress
