@@ -1,10 +1,11 @@
-"""What it costs a thread that computes when another thread of the process changes page tables, as the stable binding does for each
-block that moves: the other processors drop what they know of the address space, and read the page tables anew.
+"""What it costs a thread that computes when another thread of the process copies bytes, as blocks that move are copied, and when it changes
+page tables, as the stable binding does for each block that moves: the other processors drop what they know of the address space, and read
+the page tables anew.
 
 .venv/bin/python bench/page_tables.py [--rounds 20] [--json out/page_tables.json]
 
-A second thread takes write access of 256 KiB away and gives it back, a few thousand times a second, against the same calls that change
-nothing.
+A second thread copies 256 KiB a few thousand times a second, against one that does nothing; and it takes write access of them away and gives
+it back after each copy, against the same calls that change nothing.
 """
 
 import argparse
@@ -26,26 +27,29 @@ STEPS = 5
 CASES = {"GPT-2, tiny": workloads.gpt2, "ResNet-18": workloads.resnet18}
 
 
-class Changer:
-    """Calls mprotect until it is stopped, and counts the changes."""
+class Disturber:
+    """A thread that does what `does` says, until it is stopped, and counts how often."""
 
     def __init__(self):
         self.pages = mmap.mmap(-1, SIZE)
-        self.address = ctypes.addressof(ctypes.c_char.from_buffer(self.pages))
-        self.mprotect = ctypes.CDLL(None, use_errno=True).mprotect
-        self.changes = 0
-        self.first = mmap.PROT_READ | mmap.PROT_WRITE  # of the two protections that it sets in turn
+        self.address = ctypes.c_void_p(ctypes.addressof(ctypes.c_char.from_buffer(self.pages)))
+        self.library = ctypes.CDLL(None, use_errno=True)  # its calls let other threads of Python run
+        self.does = "nothing"
+        self.times = 0
         self.is_stopped = False
         self.thread = threading.Thread(target=self.work)
         self.thread.start()
 
     def work(self):
-        filling = b"x" * SIZE
+        filling, size = ctypes.create_string_buffer(SIZE), ctypes.c_size_t(SIZE)
+        writable = mmap.PROT_READ | mmap.PROT_WRITE
         while not self.is_stopped:
-            self.pages[:] = filling  # only what is mapped must be dropped
-            for protection in (self.first, mmap.PROT_READ | mmap.PROT_WRITE):
-                self.mprotect(ctypes.c_void_p(self.address), ctypes.c_size_t(SIZE), protection)
-            self.changes += self.first == mmap.PROT_READ
+            does = self.does
+            if does != "nothing":
+                self.library.memcpy(self.address, filling, size)  # only what is mapped must be dropped
+                for protection in (mmap.PROT_READ if does == "changing" else writable, writable):
+                    self.library.mprotect(self.address, size, protection)
+                self.times += 1
             time.sleep(PAUSE)
 
     def stop(self):
@@ -53,33 +57,31 @@ class Changer:
         self.thread.join()
 
 
-def measure(build, changer: Changer, rounds: int) -> dict:
+def measure(build, disturber: Disturber, rounds: int) -> dict:
     step = build()
-    counted = []
+    times = {"nothing": [], "copying": [], "changing": []}
 
     def several():
-        before = changer.changes
+        before = disturber.times
         for _ in range(STEPS):
             step()
-        counted.append(changer.changes - before)
+        times[disturber.does].append(disturber.times - before)
 
-    def set_first(protection):
-        changer.first = protection
+    def begin(does):
+        disturber.does = does
 
-    seconds = pairs.interleave(
-        {"still": several, "changing": several},
-        rounds,
-        {
-            "still": lambda: set_first(mmap.PROT_READ | mmap.PROT_WRITE),
-            "changing": lambda: set_first(mmap.PROT_READ),
-        },
-    )
-    changes = statistics.median(count for count in counted if count > 0)
+    seconds = pairs.interleave(dict.fromkeys(times, several), rounds, {does: lambda d=does: begin(d) for does in times})
+    copied = statistics.median(times["copying"])
+    changes = statistics.median(times["changing"])
+    mib = copied * SIZE / (1 << 20)
     return {
-        "milliseconds": statistics.median(seconds["still"]) / STEPS * 1e3,
-        "ratio": pairs.ratio(seconds, "changing", "still"),
+        "milliseconds": statistics.median(seconds["nothing"]) / STEPS * 1e3,
+        "copying_ratio": pairs.ratio(seconds, "copying", "nothing"),
+        "copied_mib": mib / STEPS,
+        "microseconds_per_mib": pairs.difference(seconds, "copying", "nothing") / mib * 1e6,
+        "changing_ratio": pairs.ratio(seconds, "changing", "copying"),
         "changes": changes / STEPS,
-        "microseconds_per_change": pairs.difference(seconds, "changing", "still") / changes * 1e6,
+        "microseconds_per_change": pairs.difference(seconds, "changing", "copying") / changes * 1e6,
     }
 
 
@@ -89,20 +91,25 @@ def main() -> None:
     parser.add_argument("--json")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
-    changer = Changer()
+    disturber = Disturber()
     print(
-        "measured: CPU time of a step of plain torch while another thread changes page tables, over that while it does not"
+        "measured: CPU time of a step of plain torch while another thread copies, over that while it does nothing;\n"
+        "and while it copies and changes page tables, over that while it only copies"
     )
-    print(f"{'work':<20}{'ms a step':>10}{'ratio':>8}{'changes a step':>16}{'us a change':>13}")
+    print(
+        f"{'work':<14}{'ms a step':>10}{'copying':>9}{'MiB a step':>12}{'us a MiB':>10}"
+        f"{'changing':>10}{'changes a step':>16}{'us a change':>13}"
+    )
     rows = {}
     for name, build in CASES.items():
-        row = rows[name] = measure(build, changer, arguments.rounds)
+        row = rows[name] = measure(build, disturber, arguments.rounds)
         print(
-            f"{name:<20}{row['milliseconds']:>10.1f}{row['ratio']:>8.3f}{row['changes']:>16.0f}"
+            f"{name:<14}{row['milliseconds']:>10.1f}{row['copying_ratio']:>9.3f}{row['copied_mib']:>12.1f}"
+            f"{row['microseconds_per_mib']:>10.1f}{row['changing_ratio']:>10.3f}{row['changes']:>16.0f}"
             f"{row['microseconds_per_change']:>13.1f}",
             flush=True,
         )
-    changer.stop()
+    disturber.stop()
     if arguments.json:
         Path(arguments.json).write_text(json.dumps(rows, indent=2))
 
