@@ -83,8 +83,9 @@ def test_sharded_training_is_followed_at_every_op(plain, tmp_path):
     done = run_command("run", *options, "--", sys.executable, HERE / "sharded.py", tmp_path, seconds=300)
     assert done.returncode == 0, done.stderr
     assert seen(tmp_path) == plain("sharded")
-    for path in tmp_path.glob("stats.json.*"):
-        stats = json.loads(path.read_text())
+    ranks = [json.loads(path.read_text()) for path in tmp_path.glob("stats.json.*")]
+    assert len(ranks) == 2
+    for stats in ranks:
         assert stats["page_outs"] > 0 and stats["peak_bytes"] <= 9 << 20 < stats["need_bytes"] / 2
         assert stats["plan_misses"] == 0 and stats["followed_windows"] >= 6
         assert stats["followed_ops"] >= 6 * stats["window_ops"]

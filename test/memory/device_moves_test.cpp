@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "../pager/script.h"
 #include "device_pager.h"
 
 namespace tensorpager::memory {
@@ -95,6 +96,29 @@ TEST_P(DeviceMovesTest, KeepTheBytesWhereTheOldPlaceAndTheNewOverlap) {
   move_and_check(low + kShift, low);
   move_and_check(low + (kWords * sizeof(std::uint32_t)) * 2, low);
   EXPECT_EQ(device_.races(), "\"races\": 0");
+}
+
+TEST_P(DeviceMovesTest, APlannedOpIsOrderedBehindItsPageInsInTheOneLockThatItTakes) {
+  Storage storage;
+  Block& block = make(128_KiB, storage);
+  pager_.page_out_all();
+  ASSERT_TRUE(block.is_absent());
+  pager::Script script;
+  pager_.follow(&script);
+  device_.streams.compute_on(0);
+  {
+    const std::uint64_t before = pager_.locks_taken();
+    PinSet op(pager_, pager::Temporaries::kKeep);
+    op.see(block, Access::kRead);
+    op.follow(name_hash("op"));
+    op.admit();
+    EXPECT_EQ(pager_.locks_taken() - before, 1U);
+    const std::byte* const at = block.data;
+    device_.streams.launch("read", {{at, block.size.count(), false}}, [] {});
+  }
+  pager_.follow(nullptr);
+  EXPECT_EQ(device_.races(), "\"races\": 0");
+  pager_.destroy(block);
 }
 
 // A replay in stream 1, which the program has never ordered with stream 0.

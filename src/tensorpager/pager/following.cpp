@@ -51,7 +51,7 @@ BegunOp Pager::begin_op(const base::OpSignature& op, std::span<Block* const> tou
   }
 }
 
-/// Throws nothing: what fails is left as it was.
+/// Throws nothing: what could not be pinned stays a miss.
 void Pager::admit_at_begin(PinSet& pins) {
   pins.pin_ready();
   if (!pins.misses_.empty() && Admission::dropped_among(pins).empty()) {
