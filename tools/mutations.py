@@ -254,6 +254,13 @@ MUTATIONS = [
     ),
     # --- the guide and the simulator
     Mutation(
+        "replays-run-before-ops-of-no-plan",
+        "follow/plan_cursor.cpp",
+        "if (next.sizes == 0 && !agenda_->is_like(next, agenda_->behind_replays(position_))) return std::nullopt;",
+        "",
+        "follow",
+    ),
+    Mutation(
         "quicker-plan-is-never-adopted",
         "guide/guide.cpp",
         "if (!is_replacement || adherence_.is_worthwhile(gain_over(found, now))) return true;",

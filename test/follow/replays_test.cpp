@@ -22,6 +22,12 @@ using trace::Purity;
 
 constexpr StorageId kWeight{0}, kSum{1}, kTanh{2}, kLoss{3};
 
+base::OpSignature signature_of(const std::string& name, const std::vector<Block*>& touched = {}) {
+  base::OpSignature signature{.name = base::name_hash(name)};
+  for (const Block* block : touched) signature.add(block->size);
+  return signature;
+}
+
 /// The sum dies at once; loss uses tanh, and backward uses tanh again: it is dropped in between, and rebuilt with the
 /// sum.
 trace::Trace window() {
@@ -54,9 +60,7 @@ class ReplaysTest : public testing::Test {
   /// An op of the program; what it makes is kept by name.
   Ended run(const std::string& name, std::vector<Block*> touched, const std::string& made = {},
             base::Bytes size = kSize, std::vector<std::string> dying = {}) {
-    base::OpSignature signature{.name = base::name_hash(name)};
-    for (const Block* block : touched) signature.add(block->size);
-    Ended ended{cursor_.begin_op(signature, touched, ended.actions), {}};
+    Ended ended{cursor_.begin_op(signature_of(name, touched), touched, ended.actions), {}};
     ended.actions.clear();
     if (!made.empty()) create(made, size);
     if (ended.is_expected) cursor_.end_op(ended.actions);
@@ -87,12 +91,12 @@ class ReplaysTest : public testing::Test {
     EXPECT_TRUE(cursor_.begin_op(due.signature, touched, ignored_));
   }
   void run_replays() {
-    const auto first = cursor_.due_replay();
+    const auto first = cursor_.due_replay(next_);
     ASSERT_TRUE(first);
     begin_replay(*first, {weight_.get()});
     create("rebuilt sum");
     cursor_.end_op(ignored_);
-    const auto second = cursor_.due_replay();
+    const auto second = cursor_.due_replay(next_);
     ASSERT_TRUE(second);
     EXPECT_EQ(second->frees, std::vector<const Block*>{at("rebuilt sum")}) << "nobody needs it after that";
     begin_replay(*second, {at("rebuilt sum")});
@@ -108,6 +112,7 @@ class ReplaysTest : public testing::Test {
   std::uint64_t number_ = 0, sum_number_ = 0;
   Ended loss_{};
   std::vector<Action> ignored_;
+  const base::OpSignature next_ = signature_of("backward", {weight_.get()});
   PlanCursor cursor_{std::make_shared<const Agenda>(window(), plan_of_window())};
 };
 
@@ -119,21 +124,54 @@ TEST_F(ReplaysTest, DropWhatTheyRebuildAfterItsLastUse) {
 
 TEST_F(ReplaysTest, ComeBeforeTheOpThatNeedsThem) {
   run("add", {weight_.get()}, "sum");
-  EXPECT_FALSE(cursor_.due_replay());
+  EXPECT_FALSE(cursor_.due_replay(next_));
   run("tanh", {at("sum")}, "tanh", kSize, {"sum"});
   run("loss", {at("tanh")}, "loss", kOtherSize);
-  EXPECT_FALSE(cursor_.due_replay());
+  EXPECT_FALSE(cursor_.due_replay(next_));
   run("other", {at("loss"), weight_.get()});
-  const auto due = cursor_.due_replay();
+  const auto due = cursor_.due_replay(next_);
   ASSERT_TRUE(due);
   EXPECT_TRUE(due->is_first);
   EXPECT_EQ(due->keeps.size(), 1U);
   EXPECT_TRUE(due->frees.empty());
 }
 
+// The program may free after it what the plan has freed before its replays.
+TEST_F(ReplaysTest, DoNotRunBeforeAnOpOfNoPlan) {
+  run_until_backward();
+  EXPECT_FALSE(cursor_.due_replay(signature_of("view")));
+  EXPECT_FALSE(run("view", {}).is_expected);
+  EXPECT_EQ(cursor_.misses(), 0U);
+  EXPECT_TRUE(cursor_.due_replay(next_));
+}
+
+TEST(ReplaysBeforeABirth, RunThoughTheOpTouchesNothing) {
+  trace::Trace trace;
+  trace.storages = {{.bytes = kSize, .entry = true}, {.bytes = kSize}, {.bytes = kSize}};
+  trace.ops = {
+      {.name = "add", .reads = {kWeight}, .births = {kSum}, .purity = Purity::kPure},
+      {.name = "other", .reads = {kWeight}},
+      {.name = "empty", .births = {kTanh}},
+      {.name = "use", .reads = {kSum, kTanh}, .deaths = {kSum, kTanh}},
+  };
+  const Plan plan{.budget = 1_MiB, .ops = 5, .replays = {{.op = 0, .before = 2, .keeps = {kSum}}}};
+  PlanCursor cursor(std::make_shared<const Agenda>(trace, plan));
+  const auto weight = block_of(kSize), sum = block_of(kSize);
+  cursor.bind(kWeight, *weight);
+  std::vector<Action> ignored;
+  std::vector<Block*> touched{weight.get()};
+  ASSERT_TRUE(cursor.begin_op(signature_of("add", touched), touched, ignored));
+  cursor.created(*sum);
+  cursor.end_op(ignored);
+  ASSERT_TRUE(cursor.begin_op(signature_of("other", touched), touched, ignored));
+  cursor.end_op(ignored);
+  EXPECT_FALSE(cursor.due_replay(signature_of("view")));
+  EXPECT_TRUE(cursor.due_replay(signature_of("empty")));
+}
+
 TEST_F(ReplaysTest, KnowWhatTheOpHadMadeThoughItIsDead) {
   run_until_backward();
-  EXPECT_EQ(cursor_.due_replay()->keeps, std::vector{sum_number_});
+  EXPECT_EQ(cursor_.due_replay(next_)->keeps, std::vector{sum_number_});
 }
 
 // As dropout's noise: one op makes the storage, and the next fills it.
@@ -157,9 +195,7 @@ TEST_F(ReplaysTest, SayWhichOpsMustBeCaptured) {
   const std::map<std::string, bool> expected{{"add", true}, {"tanh", true}, {"loss", false}};
   std::vector<Block*> touched{weight_.get()};
   for (const char* const name : {"add", "tanh", "loss"}) {
-    base::OpSignature signature{.name = base::name_hash(name)};
-    for (const Block* block : touched) signature.add(block->size);
-    ASSERT_TRUE(cursor_.begin_op(signature, touched, ignored_));
+    ASSERT_TRUE(cursor_.begin_op(signature_of(name, touched), touched, ignored_));
     EXPECT_EQ(cursor_.replayed_later() != 0, expected.at(name)) << name;
     Block& made = create(name, std::string(name) == "loss" ? kOtherSize : kSize);
     cursor_.end_op(ignored_);
@@ -172,7 +208,7 @@ TEST_F(ReplaysTest, AreFollowedAsOpsOfTheWindow) {
   for (int window = 0; window < 3; ++window) {
     run_until_backward();
     run_replays();
-    EXPECT_FALSE(cursor_.due_replay());
+    EXPECT_FALSE(cursor_.due_replay(next_));
     EXPECT_TRUE(cursor_.knows(*at("tanh")));
     EXPECT_TRUE(run("backward", {at("tanh"), at("loss"), weight_.get()}, {}, kSize, {"tanh", "loss"}).is_expected);
     EXPECT_EQ(cursor_.followed_window(), 7U);
@@ -182,7 +218,7 @@ TEST_F(ReplaysTest, AreFollowedAsOpsOfTheWindow) {
 
 TEST_F(ReplaysTest, ThatAreNotRunDisturbAndLoseNothing) {
   run_until_backward();
-  while (const auto due = cursor_.due_replay()) {
+  while (const auto due = cursor_.due_replay(next_)) {
     begin_replay(*due, {});
     cursor_.end_op(ignored_);
   }

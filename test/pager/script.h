@@ -27,7 +27,7 @@ class Script final : public ActionSource {
     if (at_end_first) std::exchange(at_end_first, nullptr)();
     actions = std::exchange(at_end, {});
   }
-  std::optional<DueReplay> due_replay() const override { return due; }
+  std::optional<DueReplay> due_replay(const base::OpSignature&) const override { return due; }
   std::uint64_t replayed_later() const override { return 0; }
   void taken_over(Block&, Block&) override {}
   void created(Block&) override {}

@@ -39,6 +39,11 @@ class Agenda {
   // --- replays
   bool has_replays() const { return !plan_.replays.empty(); }
   bool is_replay(std::uint32_t op) const { return replays_[op] != kNoReplay; }
+  /// The op of the program that replays from `op` on run before.
+  std::uint32_t behind_replays(std::uint32_t op) const {
+    while (is_replay(op)) ++op;
+    return op;
+  }
   bool is_first_replay(std::uint32_t op) const { return replays_[op] == 0; }
   /// The op of the program that a replay runs again.
   std::uint32_t replayed_by(std::uint32_t replay) const { return program_ops_[plan_.replays[replays_[replay]].op]; }

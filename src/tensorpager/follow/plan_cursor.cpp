@@ -165,8 +165,9 @@ void PlanCursor::note_made() {
   }
 }
 
-std::optional<DueReplay> PlanCursor::due_replay() const {
-  if (op_ != Op::kNone || !agenda_->is_replay(position_)) return std::nullopt;
+std::optional<DueReplay> PlanCursor::due_replay(const OpSignature& next) const {
+  if ((op_ != Op::kNone && op_ != Op::kSilent) || !agenda_->is_replay(position_)) return std::nullopt;
+  if (next.sizes == 0 && !agenda_->is_like(next, agenda_->behind_replays(position_))) return std::nullopt;
   const std::uint32_t replayed = agenda_->replayed_by(position_);
   DueReplay due{.signature = agenda_->signature(position_),
                 .is_first = agenda_->is_first_replay(position_),

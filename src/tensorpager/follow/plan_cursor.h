@@ -43,7 +43,7 @@ class PlanCursor final : public ActionSource {
   bool begin_op(const OpSignature& op, std::span<Block* const> touched, std::vector<Action>& actions) override;
   bool ends_window() const override { return position_ + 1 == agenda_->ops(); }
   void end_op(std::vector<Action>& actions) override;
-  std::optional<DueReplay> due_replay() const override;
+  std::optional<DueReplay> due_replay(const OpSignature& next) const override;
   std::uint64_t replayed_later() const override {
     return is_in_op() && agenda_->is_replayed_later(position_) ? position_ + std::uint64_t{1} : 0;
   }

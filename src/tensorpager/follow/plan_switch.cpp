@@ -133,8 +133,8 @@ void PlanSwitch::end_op(std::vector<Action>& actions) {
 /// Plans number their ops each for itself.
 std::uint64_t PlanSwitch::of_active(std::uint64_t op) const { return op == 0 ? 0 : op + (active_ << kOpBits); }
 
-std::optional<DueReplay> PlanSwitch::due_replay() const {
-  auto due = active().due_replay();
+std::optional<DueReplay> PlanSwitch::due_replay(const OpSignature& next) const {
+  auto due = active().due_replay(next);
   if (due) due->of = of_active(due->of);
   return due;
 }

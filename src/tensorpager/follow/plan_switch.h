@@ -30,7 +30,7 @@ class PlanSwitch final : public ActionSource {
   bool begin_op(const base::OpSignature& op, std::span<Block* const> touched, std::vector<Action>& actions) override;
   bool ends_window() const override { return cursors_[active_]->ends_window(); }
   void end_op(std::vector<Action>& actions) override;
-  std::optional<DueReplay> due_replay() const override;
+  std::optional<DueReplay> due_replay(const base::OpSignature& next) const override;
   std::uint64_t replayed_later() const override;
   void taken_over(Block& block, Block& fresh) override { active().taken_over(block, fresh); }
   void created(Block& block) override;

@@ -22,8 +22,8 @@ void tell_last_window(follow::PlanCursor& cursor, const ClassProfile& one, const
 }
 
 /// Nothing was dropped, so nothing is rebuilt.
-void pass_replays(follow::PlanSwitch& follower, std::vector<pager::Action>& actions) {
-  while (const auto due = follower.due_replay()) {
+void pass_replays(follow::PlanSwitch& follower, const base::OpSignature& next, std::vector<pager::Action>& actions) {
+  while (const auto due = follower.due_replay(next)) {
     if (!follower.begin_op(due->signature, {}, actions)) return;
     follower.end_op(actions);
   }
@@ -62,8 +62,9 @@ bool catch_up(follow::PlanSwitch& follower, const Profile& profile, const trace:
   std::vector<pager::Action> actions;  // ignored: they are past
   for (std::size_t at = newest->end - stream.first; at < stream.ops.size(); ++at) {
     const trace::StreamOp& op = stream.ops[at];
-    pass_replays(follower, actions);
-    const bool is_expected = follower.begin_op(signature_of(stream, op), {}, actions);
+    const base::OpSignature signature = signature_of(stream, op);
+    pass_replays(follower, signature, actions);
+    const bool is_expected = follower.begin_op(signature, {}, actions);
     pager::Block temporary;
     std::uint32_t made = 0;
     const auto make_temporary = [&] {

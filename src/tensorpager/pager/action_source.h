@@ -82,8 +82,10 @@ class ActionSource {
   /// That op has ended, and its temporaries are freed.
   virtual void end_op(std::vector<Action>& actions) = 0;
 
-  /// Returns the replay that comes next, if no op is under way.
-  virtual std::optional<DueReplay> due_replay() const = 0;
+  /// Returns the replay that runs before `next`, the op that is about to begin, if no op is under way. None runs before
+  /// an op that touches nothing, unless it is the one that the plan has after its replays: it is of no plan, and the
+  /// program may free after it what the plan has freed by then.
+  virtual std::optional<DueReplay> due_replay(const base::OpSignature& next) const = 0;
   /// Returns a number, not 0, by which a replay of the op under way knows it; 0 if it is not replayed.
   virtual std::uint64_t replayed_later() const = 0;
   /// A dropped block has the memory of `fresh` now, which the replay under way made, and which is no more.

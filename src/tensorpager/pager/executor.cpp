@@ -33,10 +33,14 @@ bool Executor::begin_op(const base::OpSignature& op, std::span<Block* const> tou
   return is_expected;
 }
 
+base::OpSignature Executor::outside() {
+  static const std::uint64_t kOutside = base::name_hash(base::kOutside);
+  return {.name = kOutside};
+}
+
 bool Executor::begin_outside() {
   actions_.clear();
-  static const std::uint64_t kOutside = base::name_hash(base::kOutside);
-  const bool is_expected = source_->begin_op({.name = kOutside}, {}, actions_);
+  const bool is_expected = source_->begin_op(outside(), {}, actions_);
   execute_all();
   submit_page_ins();
   note_begin(is_expected);

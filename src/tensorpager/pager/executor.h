@@ -41,6 +41,7 @@ class Executor {
   bool begin_op(const base::OpSignature& op, std::span<Block* const> touched);
   /// The same for an allocation outside of ops, which is an op of the trace by itself.
   bool begin_outside();
+  static base::OpSignature outside();
   void end_op() noexcept;
   void note_comparison() { as_planned_.note_comparison(); }
 

@@ -36,7 +36,7 @@ BegunOp Pager::begin_op(const base::OpSignature& op, std::span<Block* const> tou
       const Lock lock(*this);
       t_state.replayed_later = 0;
       if (!is_told_to_source()) return {};
-      if (is_followed) due = due_replay();
+      if (is_followed) due = due_replay(op);
       if (!due) {
         const bool is_expected = executor_.begin_op(op, touched);
         note_curve();
@@ -82,22 +82,22 @@ void Pager::note_comparison() {
 }
 
 /// Without a rebuilder nothing is dropped, and replays are passed over.
-std::optional<DueReplay> Pager::due_replay() {
-  std::optional<DueReplay> due = executor_.source()->due_replay();
+std::optional<DueReplay> Pager::due_replay(const base::OpSignature& next) {
+  std::optional<DueReplay> due = executor_.source()->due_replay(next);
   while (due && rebuilder_.load() == nullptr && executor_.begin_op(due->signature, {})) {
     executor_.end_op();
-    due = executor_.source()->due_replay();
+    due = executor_.source()->due_replay(next);
   }
   return rebuilder_.load() != nullptr ? due : std::nullopt;
 }
 
 /// Before an allocation outside of ops, which is an op of the plan by itself.
-void Pager::run_due_replays() {
+void Pager::run_replays_before_outside() {
   for (;;) {
     std::optional<DueReplay> due;
     {
       const Lock lock(*this);
-      if (is_told_to_source()) due = due_replay();
+      if (is_told_to_source()) due = due_replay(Executor::outside());
     }
     if (!due || !run_replay(*due)) return;
   }

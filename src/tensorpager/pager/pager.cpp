@@ -101,7 +101,7 @@ Block& Pager::create_once(Bytes size) {
   block->is_from_replay = t_state.replaying != Replaying::kNo;
   base::EventSink* const sink = sink_of(*block);
   const PagingTime paging(is_paging_timed(), &paging_nanoseconds_);
-  if (is_followed() && !PinSet::is_within_op(holder)) run_due_replays();
+  if (is_followed() && !PinSet::is_within_op(holder)) run_replays_before_outside();
   {
     const Lock lock(*this);
     const bool is_followed = is_told_to_source();

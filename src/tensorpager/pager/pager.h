@@ -259,11 +259,11 @@ class Pager {
   /// Who is told of the block: null if nobody is.
   base::EventSink* sink_of(const Block& block) const { return block.is_from_replay ? nullptr : sink(); }
   Block& create_once(base::Bytes size);
-  void run_due_replays();
+  void run_replays_before_outside();
   class ReplayTime;
   /// See Rebuilder::replay.
   bool run_replay(const DueReplay& due);
-  std::optional<DueReplay> due_replay();
+  std::optional<DueReplay> due_replay(const base::OpSignature& next);
   void destroy_block(Block& block) noexcept;
   void end_record(Block& block) noexcept;
   void rebuild(std::span<const std::uint64_t> blocks);
