@@ -263,8 +263,8 @@ MUTATIONS = [
     Mutation(
         "quicker-plan-is-never-adopted",
         "guide/guide.cpp",
-        "if (!is_replacement || adherence_.is_worthwhile(gain_over(found, now))) return true;",
-        "if (!is_replacement) return true;",
+        "if (!is_replacement || is_wanted || adherence_.is_worthwhile(gain_over(found, now))) return true;",
+        "if (!is_replacement || is_wanted) return true;",
         "guide",
     ),
     Mutation(

@@ -22,6 +22,7 @@ class SetTimes final : public base::EventSink {
   Ticket op_begins(const base::OpFacts& facts, std::span<const base::Touch> touched) noexcept override {
     base::OpFacts known = facts;
     known.before = nanoseconds(0);
+    known.purity = base::Purity::kPure;
     name_ = facts.name;
     return guide_.op_begins(known, touched);
   }
@@ -47,9 +48,9 @@ SetTimes::TimeOf each_takes(nanoseconds time) {
 /// A block takes 3.3 ms on the link, so what its handling takes on the machine matters little.
 class RefiningTest : public GuideTest {
  protected:
-  void start_refining(SetTimes::TimeOf time_of) {
+  void start_refining(SetTimes::TimeOf time_of, Guide::Options options = {.waits = true, .pauses = false}) {
     time_of_ = std::move(time_of);
-    start_guided(room_for(14), {.waits = true, .pauses = false},
+    start_guided(room_for(14), std::move(options),
                  transfer::make_threaded_queues(transfer::make_ram_tier(), base::parse_link("20MB/s")));
     for (int step = 0; step < 3; ++step) train();  // which are found
   }
@@ -83,6 +84,21 @@ TEST_F(RefiningTest, ThePlanStaysWhereNoneIsQuicker) {
   EXPECT_EQ(guide_->progress().plans, 1u);
   EXPECT_EQ(said_.size(), 1u);
   EXPECT_EQ(counts().followed_ops, 11 * 2 * kLayers);
+}
+
+// What a layer makes would be rebuilt from what the one before made. No plan is quicker than to page it.
+TEST_F(RefiningTest, APlanThatRebuildsAllIsTakenOnceWhereItIsAskedFor) {
+  int replaying = 0;
+  start_refining(each_takes(milliseconds(50)), {.recomputation = base::Recomputation::kEverywhere,
+                                                .waits = true,
+                                                .pauses = false,
+                                                .before_replays = [&] { ++replaying; }});
+  train();
+  ASSERT_EQ(guide_->progress().plans, 1u);
+  ASSERT_EQ(replaying, 0);
+  for (int step = 0; step < 20; ++step) train();
+  EXPECT_EQ(guide_->progress().plans, 2u);
+  EXPECT_EQ(replaying, 1);
 }
 
 }  // namespace

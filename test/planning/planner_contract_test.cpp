@@ -251,6 +251,7 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(PlannerCase{.name = "pages", .room = Room::kAlways},
                     PlannerCase{.name = "hybrid", .room = Room::kAlways, .replays = true},
                     PlannerCase{.name = "recompute", .room = Room::kByReplays, .moves = false, .replays = true},
+                    PlannerCase{.name = "recompute_all", .room = Room::kAlways, .replays = true},
                     PlannerCase{.name = "lru", .room = Room::kAlways},
                     PlannerCase{.name = "resident", .room = Room::kMakesNone, .moves = false},
                     PlannerCase{.name = "meng", .room = Room::kByRules},

@@ -28,6 +28,13 @@ constexpr const char* to_string(Device device) { return device == Device::kCuda 
 /// so it is part of the bits; CUDA's is that of torch's own allocator.
 constexpr Bytes granule_of(Device device) { return device == Device::kCuda ? Bytes(512) : kPage; }
 
+/// Which storages plans drop, to rebuild them by replays.
+enum class Recomputation : std::uint8_t {
+  kNone,
+  kWhereQuicker,  // than to move them
+  kEverywhere,    // all that can be rebuilt, whatever that costs: for tests
+};
+
 struct Config {
   Device device = Device::kHost;
   Bytes budget = kUnlimited;  // hard limit on charged bytes
@@ -47,6 +54,7 @@ struct Config {
   std::uint64_t witness_ops = 0;      // ops between two checks of our resident size with the kernel's count; 0: none
   bool plans = true;                  // false: no plans, blocks move on demand only
   std::optional<bool> recompute;      // plans may also drop storages, which replays rebuild; nullopt: on a card
+  bool recompute_all = false;         // plans drop all that replays can rebuild, whatever that costs: for tests
   bool plan_sync = false;             // the program waits while plans are made, so that runs are reproducible
   std::string plan;                   // plan files to follow, separated by `:`; their budget applies if none is set
   std::string plan_cache;             // directory that plans are kept in and taken from; empty: none
@@ -64,7 +72,10 @@ struct Config {
   std::uint64_t trace_class = 1;
 
   /// A card computes far faster than its link moves what it computes.
-  bool recomputes() const { return recompute.value_or(device == Device::kCuda); }
+  Recomputation recomputation() const {
+    if (recompute_all) return Recomputation::kEverywhere;
+    return recompute.value_or(device == Device::kCuda) ? Recomputation::kWhereQuicker : Recomputation::kNone;
+  }
 };
 
 /// Looks a variable up: `std::getenv` in a program, a table in a test.

@@ -164,6 +164,12 @@ constexpr Option kOptions[] = {
      .help = "Let plans also drop tensors and run the ops again that made them, where that is quicker than to move "
              "them: the default with `--device cuda`, where `--recompute=0` turns it off",
      .read = [](Config& c, std::string_view t) { c.recompute = parse_switch(t); }},
+    {.variable = "TENSORPAGER_RECOMPUTE_ALL",
+     .value = "1",
+     .kind = ValueKind::kSwitch,
+     .is_for_tests = true,
+     .help = "Let plans drop all that replays can rebuild, whatever that costs: a test of Tensorpager, slow",
+     .read = [](Config& c, std::string_view t) { c.recompute_all = parse_switch(t); }},
     {.name = "--plan-sync",
      .variable = "TENSORPAGER_PLAN_SYNC",
      .value = "1",

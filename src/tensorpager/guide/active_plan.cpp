@@ -1,6 +1,5 @@
 // What becomes of plans: they become active, are checked, and dropped if the program does other than planned; while
 // they hold, recording pauses.
-#include <algorithm>
 #include <exception>
 #include <optional>
 #include <thread>
@@ -83,8 +82,7 @@ void Guide::activate(const std::shared_ptr<const Profile>& profile) {
     std::vector<std::shared_ptr<const follow::Agenda>> agendas;
     agendas.reserve(profile->classes.size());
     for (const ClassProfile& one : profile->classes) agendas.push_back(one.agenda);
-    if (std::ranges::any_of(agendas, [](const auto& agenda) { return agenda->has_replays(); }))
-      options_.before_replays();
+    if (profile->has_replays()) options_.before_replays();
     auto follower = std::make_unique<follow::PlanSwitch>(agendas);
     // Where the program is in a user-supplied plan, the follower finds out.
     bool is_there = profile->origin == Profile::Origin::kUser;

@@ -27,6 +27,14 @@ void keep_if_asked(const Profile& profile, const Guide::Options& options, base::
   }
 }
 
+/// The first plan is made soon; what may be dropped takes longer to find.
+const char* planner_for(base::Recomputation recomputation, bool is_first) {
+  if (is_first || recomputation == base::Recomputation::kNone) return "pages";
+  return recomputation == base::Recomputation::kEverywhere ? "recompute_all" : "hybrid";
+}
+
+bool is_replaying(const std::shared_ptr<const Profile>& active) { return active && active->has_replays(); }
+
 }  // namespace
 
 Guide::Guide(pager::Pager& pager, Options options)
@@ -153,8 +161,7 @@ void Guide::run_analysis() {
       before = costs_before_;
     }
     const machine::Machine machine = machine_since(before, costs);
-    // The first plan is made soon; what may be dropped takes longer to find.
-    const std::string planner = options_.recomputes && known ? "hybrid" : "pages";
+    const std::string planner = planner_for(options_.recomputation, known == nullptr);
     auto found =
         analyse(stream, pager_.budget(), machine,
                 {.known = known.get(), .cache = options_.cache ? &*options_.cache : nullptr, .planner = planner});
@@ -190,7 +197,8 @@ bool Guide::is_of_use(const Profile& found, const std::shared_ptr<const Profile>
   const std::lock_guard lock(mutex_);
   schedule_.not_all_fitted();
   const bool is_replacement = is_following(phase_) && known_ == known && !now.empty();
-  if (!is_replacement || adherence_.is_worthwhile(gain_over(found, now))) return true;
+  const bool is_wanted = options_.recomputation == base::Recomputation::kEverywhere && !is_replaying(known);
+  if (!is_replacement || is_wanted || adherence_.is_worthwhile(gain_over(found, now))) return true;
   adherence_.converge();
   meter_.predict(now.front(), found.classes.front().lower_bound_overhead);
   return false;

@@ -36,11 +36,11 @@ namespace tensorpager::guide {
 class Guide final : public base::EventSink {
  public:
   struct Options {
-    bool plans = true;        // false: only records
-    bool recomputes = false;  // plans that replace others may drop storages, which replays rebuild
-    bool waits = false;       // plans on the program's thread, at the same op in every run, and not in the background
-    bool pauses = true;       // pauses recording when there is nothing to learn
-    bool refines = true;      // plans again from the times measured under a plan
+    bool plans = true;                                               // false: only records
+    base::Recomputation recomputation = base::Recomputation::kNone;  // of plans that replace others
+    bool waits = false;   // plans on the program's thread, at the same op in every run, and not in the background
+    bool pauses = true;   // pauses recording when there is nothing to learn
+    bool refines = true;  // plans again from the times measured under a plan
     std::optional<base::Bytes> granule = {};       // for recorded sizes; else the pager's
     std::size_t least_ops = std::size_t{1} << 12;  // ops that are remembered; more if steps or windows are longer
     std::function<void(const std::string&)> say = [](const std::string&) {};  // prints a line for people

@@ -25,6 +25,10 @@ const ClassProfile* Profile::find(const std::vector<base::OpSignature>& signatur
 
 bool Profile::has_similar() const { return std::ranges::any_of(classes, &ClassProfile::is_similar); }
 
+bool Profile::has_replays() const {
+  return std::ranges::any_of(classes, [](const ClassProfile& one) { return one.agenda->has_replays(); });
+}
+
 std::vector<plan::Prediction> Profile::predict_again(const Profile& other, const machine::Machine& machine) const {
   std::vector<plan::Prediction> predictions;
   for (const ClassProfile& one : classes) {

@@ -46,6 +46,8 @@ struct Profile {
   std::string describe() const;
   /// Whether the program may do other than any of its windows although it does as planned.
   bool has_similar() const;
+  /// Whether its plans drop storages that replays rebuild.
+  bool has_replays() const;
   /// What the other's plans predict by the op times of this profile and on this machine, the largest share first; empty
   /// if the other lacks a class of this one, or has a replay that is not possible by now.
   std::vector<plan::Prediction> predict_again(const Profile& other, const machine::Machine& machine) const;

@@ -11,14 +11,21 @@
 namespace tensorpager::planning {
 namespace {
 
-constexpr std::array kPlanners = {
-    std::pair{"pages", &make_pages_planner},         std::pair{"hybrid", &make_hybrid_planner},
-    std::pair{"recompute", &make_recompute_planner}, std::pair{"lru", &make_lru_planner},
-    std::pair{"resident", &make_resident_planner},   std::pair{"meng", &make_meng_planner},
-    std::pair{"vdnn", &make_vdnn_planner},           std::pair{"vdnnpp", &make_vdnnpp_planner},
-    std::pair{"accudnn", &make_accudnn_planner},     std::pair{"layrub", &make_layrub_planner},
-    std::pair{"sqrt", &make_sqrt_planner},           std::pair{"dtr", &make_dtr_planner},
-    std::pair{"monet", &make_monet_planner},         std::pair{"capuchin", &make_capuchin_planner}};
+constexpr std::array kPlanners = {std::pair{"pages", &make_pages_planner},
+                                  std::pair{"hybrid", &make_hybrid_planner},
+                                  std::pair{"recompute", &make_recompute_planner},
+                                  std::pair{"recompute_all", &make_recompute_all_planner},
+                                  std::pair{"lru", &make_lru_planner},
+                                  std::pair{"resident", &make_resident_planner},
+                                  std::pair{"meng", &make_meng_planner},
+                                  std::pair{"vdnn", &make_vdnn_planner},
+                                  std::pair{"vdnnpp", &make_vdnnpp_planner},
+                                  std::pair{"accudnn", &make_accudnn_planner},
+                                  std::pair{"layrub", &make_layrub_planner},
+                                  std::pair{"sqrt", &make_sqrt_planner},
+                                  std::pair{"dtr", &make_dtr_planner},
+                                  std::pair{"monet", &make_monet_planner},
+                                  std::pair{"capuchin", &make_capuchin_planner}};
 
 }  // namespace
 

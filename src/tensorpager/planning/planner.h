@@ -71,6 +71,8 @@ std::unique_ptr<Planner> make_lru_planner();        // as on demand: least recen
 std::unique_ptr<Planner> make_pages_planner();      // planned movement, without recomputation
 std::unique_ptr<Planner> make_recompute_planner();  // replays, and nothing moves
 std::unique_ptr<Planner> make_hybrid_planner();     // planned movement and replays, whichever costs less
+/// All that replays can rebuild is dropped, whatever that costs, and the rest is paged: for tests of replays.
+std::unique_ptr<Planner> make_recompute_all_planner();
 
 /// Throws InvalidArgument with all names, if there is no such planner.
 std::unique_ptr<Planner> make_planner(const std::string& name);

@@ -75,7 +75,7 @@ void check(const base::Config& config, base::Bytes budget) {
 }
 
 guide::Guide::Options guide_options(const base::Config& config, bool plans) {
-  guide::Guide::Options options{.plans = plans, .recomputes = config.recomputes(), .waits = config.plan_sync};
+  guide::Guide::Options options{.plans = plans, .recomputation = config.recomputation(), .waits = config.plan_sync};
   if (!config.plan_cache.empty()) options.cache.emplace(config.plan_cache);
   if (!config.trace.empty()) {
     options.least_ops = trace::Recorder::kMostOps;

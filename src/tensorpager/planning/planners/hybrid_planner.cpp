@@ -124,9 +124,37 @@ class RecomputePlanner final : public Planner {
   }
 };
 
+/// Whatever it costs, all is dropped that can be rebuilt, and `pages` plans the rest. If that has no plan, because a
+/// replay needs more memory than there is at the floor, nothing is dropped.
+class RecomputeAllPlanner final : public Planner {
+ public:
+  base::Result<Plan, Infeasible> plan(const Problem& problem) const override {
+    const Groundwork groundwork(problem);
+    if (groundwork.is_below_floor()) return groundwork.below_floor();
+    auto planned = plan_choice(problem, all_dropped(groundwork));
+    if (!planned) planned = plan_choice(problem, {});
+    if (!planned) return planned.error();
+    planned.value().plan.planner = "recompute_all";
+    return std::move(planned.value().plan);
+  }
+
+ private:
+  /// Arguments that are dead are kept for more replays if they would be rebuilt too often. If even so there are too
+  /// many replays, nothing is dropped.
+  static Choice all_dropped(const Groundwork& groundwork) {
+    const Recomputation recomputation(groundwork.problem.trace, groundwork.liveness, groundwork.op_times);
+    const std::vector<Drop> all(recomputation.droppable().size(), Drop::kOnce);
+    for (const Arguments arguments : {Arguments::kFreed, Arguments::kKeptForMore})
+      if (auto replays = recomputation.replays(all, kMostReplaysAnOp * groundwork.liveness.ops(), arguments))
+        return {.dropped = all, .arguments = arguments, .replays = std::move(*replays)};
+    return {};
+  }
+};
+
 }  // namespace
 
 std::unique_ptr<Planner> make_hybrid_planner() { return std::make_unique<HybridPlanner>(); }
 std::unique_ptr<Planner> make_recompute_planner() { return std::make_unique<RecomputePlanner>(); }
+std::unique_ptr<Planner> make_recompute_all_planner() { return std::make_unique<RecomputeAllPlanner>(); }
 
 }  // namespace tensorpager::planning
