@@ -24,6 +24,12 @@ CASES = {
     "layer_drop": "--steps 10",
     "hugging_face_gpt2": "--steps 10",
     "hugging_face_llama": "--steps 10",
+    "adamw_fused": "--steps 12",
+    "data_loader": "--steps 12",
+    "lstm_cell": "--steps 10",
+    "packed_lstm": "--steps 10",
+    "padded_batches": "--steps 10",
+    "hugging_face_trainer": "--steps 10",
 }
 QUICK = ("gpt",)
 SHARES = {"half": 0.5, "quarter": 0.25}
@@ -57,7 +63,8 @@ def test_program_under_hybrid_plans_keeps_its_bits(program, share, tmp_path):
     bits, stats = run(program, budget, tmp_path / "hybrid.json", *options)
     assert bits == expected
     assert stats["peak_bytes"] <= budget
-    assert stats["drops"] == stats["rebuilds"], "what was dropped was needed, and nothing is dropped at the end"
+    # What is dropped is needed, but for two blocks of the trainer; and nothing is dropped at the end.
+    assert 0 <= stats["drops"] - stats["rebuilds"] <= (2 if program == "hugging_face_trainer" else 0)
     assert stats["failed_actions"] == 0
     # In the first window of a plan that recomputes what replays make is compared with what is there. The first plan only
     # pages.
@@ -72,8 +79,10 @@ def test_program_under_hybrid_plans_keeps_its_bits(program, share, tmp_path):
 
 
 LONG = {"layer_drop": "--steps 20"}  # a plan that recomputes is made late, as its windows vary
-# Windows of the first two vary. Llama's two kinds of steps hold other bytes than planned, from the optimizer's ops on.
-NOT_AS_PLANNED = ("layer_drop", "seq2seq", "hugging_face_llama")
+# Of these so many blocks that are dropped die before the program needs them again.
+DYING = {"layer_drop": 8, "hugging_face_llama": 1, "hugging_face_trainer": 2}
+# Windows of the first four vary. Why those of Llama hold other bytes than planned is not known.
+NOT_AS_PLANNED = ("layer_drop", "seq2seq", "packed_lstm", "padded_batches", "hugging_face_llama")
 
 
 @pytest.mark.parametrize(("program", "share"), [case(program, share) for program in CASES for share in SHARES])
@@ -87,10 +96,8 @@ def test_program_of_which_all_is_rebuilt_that_can_be_keeps_its_bits(program, sha
     assert stats["peak_bytes"] <= budget
     assert stats["failed_actions"] == 0
     assert stats["drops"] >= 18
-    if program in NOT_AS_PLANNED:
-        assert stats["rebuilds"] > 0.99 * stats["drops"], "the rest died before the program needed it"
-    else:
-        assert stats["rebuilds"] == stats["drops"]
+    assert 0 <= stats["drops"] - stats["rebuilds"] <= DYING.get(program, 0)
+    if program not in NOT_AS_PLANNED:
         assert stats["windows_as_planned"] == stats["followed_windows"] - stats["windows_of_comparisons"] > 0
         assert stats["windows_of_comparisons"] <= 1
 
