@@ -6,6 +6,7 @@ from test_cuda_paging import LARGE_FLOORS, NAMES, PROGRAMS, check_paged, run, sh
 
 pytestmark = needs_emulated_card
 IN_STREAMS = [PROGRAMS / "in_streams.py", 3]
+KERNELS = {"packed_lstm": 3}  # that ops launch at most, on average, else 2: an LSTM's op launches several
 OPTIONS = ["--plan-sync", "--emulate-clock", "card"]  # by whose rates it is worth while to recompute
 
 
@@ -18,8 +19,9 @@ def test_ops_that_take_turns_on_three_streams_have_the_bits_of_one(program, tmp_
     one, _, _ = run(tmp_path, *words(program, 16))
     three, need, _ = run(tmp_path, *IN_STREAMS, *words(program, 16))
     assert three == one and need["emulation"]["races"] == 0
-    # An op waits for the one before it; an LSTM's op launches several kernels.
-    assert need["emulation"]["stream_waits"] > need["emulation"]["kernels"] / 3, "the streams take turns"
+    assert need["emulation"]["stream_waits"] > need["emulation"]["kernels"] / KERNELS.get(program, 2), (
+        "the streams take turns"
+    )
     budget = share_of(need, LARGE_FLOORS.get(program, 0.5))
     paged, stats, _ = run(tmp_path, *IN_STREAMS, *words(program, 16), budget=budget, schedule="1", options=OPTIONS)
     assert paged == one
