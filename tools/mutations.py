@@ -254,6 +254,13 @@ MUTATIONS = [
     ),
     # --- the guide and the simulator
     Mutation(
+        "plans-that-slabs-outgrew-stay",
+        "guide/profile.cpp",
+        "one.trace->slab > plan.slab + plan.reserve",
+        "one.trace->slab > plan.budget",
+        "guide",
+    ),
+    Mutation(
         "replays-run-before-ops-of-no-plan",
         "follow/plan_cursor.cpp",
         "if (next.sizes == 0 && !agenda_->is_like(next, agenda_->behind_replays(position_))) return std::nullopt;",

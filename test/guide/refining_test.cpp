@@ -86,6 +86,17 @@ TEST_F(RefiningTest, ThePlanStaysWhereNoneIsQuicker) {
   EXPECT_EQ(counts().followed_ops, 11 * 2 * kLayers);
 }
 
+// Slabs that replays keep in use, say: blocks would have to leave earlier than planned.
+TEST_F(RefiningTest, AnotherPlanIsMadeWhereSlabsHaveOutgrownIt) {
+  start_refining(each_takes(milliseconds(50)));
+  train();
+  ASSERT_EQ(guide_->progress().plans, 1u);
+  pager_.acquire_slab_chunk(kBlock);
+  for (int step = 0; step < 11; ++step) train();
+  EXPECT_EQ(guide_->progress().plans, 2u);
+  EXPECT_EQ(said_.size(), 2u);
+}
+
 // What a layer makes would be rebuilt from what the one before made. No plan is quicker than to page it.
 TEST_F(RefiningTest, APlanThatRebuildsAllIsTakenOnceWhereItIsAskedFor) {
   int replaying = 0;

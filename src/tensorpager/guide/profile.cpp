@@ -35,6 +35,7 @@ std::vector<plan::Prediction> Profile::predict_again(const Profile& other, const
     const ClassProfile* const same = other.find(one.agenda->program_signatures());
     if (same == nullptr) return {};
     const plan::Plan& plan = same->agenda->plan();
+    if (one.trace->slab > plan.slab + plan.reserve) return {};
     const auto rewriting = plan::rewrite(*one.trace, plan.replays);
     if (!rewriting) return {};  // a replay was found to give something else
     const auto op_times = plan::op_times(rewriting.value().trace, machine);

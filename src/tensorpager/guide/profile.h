@@ -49,7 +49,7 @@ struct Profile {
   /// Whether its plans drop storages that replays rebuild.
   bool has_replays() const;
   /// What the other's plans predict by the op times of this profile and on this machine, the largest share first; empty
-  /// if the other lacks a class of this one, or has a replay that is not possible by now.
+  /// if the other lacks a class of this one, or by now has a replay that is not possible, or no room for the slabs.
   std::vector<plan::Prediction> predict_again(const Profile& other, const machine::Machine& machine) const;
 };
 
