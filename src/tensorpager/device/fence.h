@@ -89,7 +89,7 @@ class Fence {
 
   std::uint64_t named_ = 0;  // a bit for each queue that has a number
   static_assert(kQueues <= 64);
-  std::array<std::uint64_t, kQueues> up_to_{};  // of those; never 0
+  std::array<std::uint64_t, kQueues> up_to_;  // of those, never 0; the others are not set, as most fences name few
 };
 
 }  // namespace tensorpager::device
