@@ -247,9 +247,16 @@ MUTATIONS = [
     ),
     Mutation(
         "freed-pieces-do-not-join",
+        "arena/gaps.cpp",
+        "    if (before->second == begin) {",
+        "    if (before->second == begin + 1) {",
+        "arena",
+    ),
+    Mutation(
+        "given-back-pieces-are-no-gaps",
         "arena/region.cpp",
-        "    if (before->second == offset) {",
-        "    if (before->second == offset + 1) {",
+        "  if (keeps_gaps()) gaps_->give_back(offset, std::min(offset + size, limit_));",
+        "  keeps_gaps();",
         "arena",
     ),
     # --- the guide and the simulator

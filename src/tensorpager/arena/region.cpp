@@ -10,28 +10,35 @@ namespace tensorpager::arena {
 
 using base::Bytes;
 
-void Region::add_gap(std::uint64_t begin, std::uint64_t end) {
-  end = std::min(end, limit_);
-  if (begin >= end) return;
-  gaps_.emplace(begin, end);
-  by_size_.emplace(end - begin, begin);
+namespace {
+
+/// Of changes without a question, after which the index is given up. It is made anew in the time of as many changes as
+/// there are pieces, often some hundreds.
+constexpr int kMostUnasked = 256;
+
+}  // namespace
+
+const Gaps& Region::gaps() const {
+  changes_unasked_ = 0;
+  if (gaps_) return *gaps_;
+  Gaps& gaps = gaps_.emplace();
+  std::uint64_t end = 0;
+  for (const auto& [offset, size] : taken_) {
+    gaps.add(end, std::min(offset, limit_));
+    end = offset + size;
+  }
+  gaps.add(end, limit_);
+  return gaps;
 }
 
-void Region::remove_gap(std::uint64_t begin, std::uint64_t end) {
-  gaps_.erase(begin);
-  by_size_.erase({end - begin, begin});
+bool Region::keeps_gaps() {
+  if (gaps_ && ++changes_unasked_ > kMostUnasked) gaps_.reset();
+  return gaps_.has_value();
 }
 
 void Region::set_limit(Bytes limit) {
   limit_ = limit.count();
-  gaps_.clear();
-  by_size_.clear();
-  std::uint64_t end = 0;
-  for (const auto& [offset, size] : taken_) {
-    add_gap(end, offset);
-    end = offset + size;
-  }
-  add_gap(end, limit_);
+  gaps_.reset();
 }
 
 bool Region::fits(std::uint64_t begin, std::uint64_t end, Bytes size) const {
@@ -39,14 +46,16 @@ bool Region::fits(std::uint64_t begin, std::uint64_t end, Bytes size) const {
 }
 
 bool Region::has_gap(Bytes size) const {
-  for (auto it = by_size_.lower_bound({size.count(), 0}); it != by_size_.end(); ++it)
+  const Gaps::BySize& by_size = gaps().by_size();
+  for (auto it = by_size.lower_bound({size.count(), 0}); it != by_size.end(); ++it)
     if (fits(it->second, it->second + it->first, size)) return true;
   return false;
 }
 
 bool Region::has_gap_beside(std::uint64_t taken, Bytes taken_size, Bytes size) const {
   const std::uint64_t taken_end = taken + taken_size.count();
-  for (auto it = by_size_.lower_bound({size.count(), 0}); it != by_size_.end(); ++it) {
+  const Gaps::BySize& by_size = gaps().by_size();
+  for (auto it = by_size.lower_bound({size.count(), 0}); it != by_size.end(); ++it) {
     const std::uint64_t begin = it->second, end = begin + it->first;
     const bool is_parted = begin <= taken && taken_end <= end;
     if (is_parted ? fits(begin, taken, size) || fits(taken_end, end, size) : fits(begin, end, size)) return true;
@@ -60,7 +69,8 @@ std::optional<std::uint64_t> Region::find_gap(Bytes size) const {
 }
 
 std::optional<std::uint64_t> Region::find_gap_above(std::uint64_t least, Bytes size) const {
-  for (auto it = by_size_.lower_bound({size.count(), 0}); it != by_size_.end(); ++it) {
+  const Gaps::BySize& by_size = gaps().by_size();
+  for (auto it = by_size.lower_bound({size.count(), 0}); it != by_size.end(); ++it) {
     const std::uint64_t at = rounded_down(it->second + it->first - size.count());
     if (at >= std::max(it->second, least)) return at;
   }
@@ -68,7 +78,8 @@ std::optional<std::uint64_t> Region::find_gap_above(std::uint64_t least, Bytes s
 }
 
 std::optional<std::uint64_t> Region::find_gap_within(std::uint64_t begin, std::uint64_t end, Bytes size) const {
-  for (auto gap = gaps_.lower_bound(end); gap != gaps_.begin();) {
+  const Gaps::ByBegin& by_begin = gaps().by_begin();
+  for (auto gap = by_begin.lower_bound(end); gap != by_begin.begin();) {
     --gap;
     const std::uint64_t gap_begin = std::max(gap->first, begin), gap_end = std::min(gap->second, end);
     if (gap_begin + size.count() <= gap_end) return rounded_down(gap_end - size.count());
@@ -79,21 +90,25 @@ std::optional<std::uint64_t> Region::find_gap_within(std::uint64_t begin, std::u
 
 std::vector<std::uint64_t> Region::pieces_in(std::uint64_t begin, Bytes size) const {
   std::vector<std::uint64_t> pieces;
-  auto piece = taken_.upper_bound(begin);
-  if (piece != taken_.begin() && std::prev(piece)->first + std::prev(piece)->second > begin) --piece;
-  for (; piece != taken_.end() && piece->first < begin + size.count(); ++piece) pieces.push_back(piece->first);
+  all_pieces_in(begin, size, [&](std::uint64_t piece) {
+    pieces.push_back(piece);
+    return true;
+  });
   return pieces;
 }
 
+/// The first piece that ends behind `begin`.
+std::map<std::uint64_t, std::uint64_t>::const_iterator Region::first_piece_in(std::uint64_t begin) const {
+  const auto behind = taken_.upper_bound(begin);
+  if (behind == taken_.begin()) return behind;
+  const auto before = std::prev(behind);
+  return before->first + before->second > begin ? before : behind;
+}
+
 void Region::take(std::uint64_t offset, Bytes size) {
-  auto gap = gaps_.upper_bound(offset);
-  TENSORPAGER_CHECK(gap != gaps_.begin());
-  --gap;
-  const auto [begin, end] = *gap;
-  TENSORPAGER_CHECK(offset + size.count() <= end);
-  remove_gap(begin, end);
-  add_gap(begin, offset);
-  add_gap(offset + size.count(), end);
+  const std::uint64_t end = offset + size.count();
+  TENSORPAGER_CHECK(end <= limit_ && all_pieces_in(offset, size, [](std::uint64_t) { return false; }));
+  if (keeps_gaps()) gaps_->take(offset, end);
   taken_.emplace(offset, size.count());
   taken_bytes_ += size;
 }
@@ -101,24 +116,10 @@ void Region::take(std::uint64_t offset, Bytes size) {
 void Region::give_back(std::uint64_t offset) {
   const auto piece = taken_.find(offset);
   TENSORPAGER_CHECK(piece != taken_.end());
-  const std::uint64_t end = offset + piece->second;
-  taken_bytes_ -= Bytes(piece->second);
+  const std::uint64_t size = piece->second;
+  if (keeps_gaps()) gaps_->give_back(offset, std::min(offset + size, limit_));
+  taken_bytes_ -= Bytes(size);
   taken_.erase(piece);
-  std::uint64_t begin = offset;
-  std::uint64_t joined_end = end;
-  if (const auto after = gaps_.find(end); after != gaps_.end()) {
-    joined_end = after->second;
-    remove_gap(after->first, after->second);
-  }
-  const auto after_begin = gaps_.lower_bound(offset);
-  if (after_begin != gaps_.begin()) {
-    const auto before = std::prev(after_begin);
-    if (before->second == offset) {
-      begin = before->first;
-      remove_gap(before->first, before->second);
-    }
-  }
-  add_gap(begin, joined_end);
 }
 
 std::vector<Region::Span> Region::spans() const {

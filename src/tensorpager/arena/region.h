@@ -6,6 +6,9 @@
 //   0    slabs          gap      block   gap        block     limit
 //   |####|####|.....................|======|......|============|
 //
+// What is asked of gaps, an index answers. It is made from the pieces when a question comes, kept true while more come,
+// and given up after some changes without one: a plan says itself where pieces go.
+//
 // Not thread-safe.
 #pragma once
 
@@ -13,10 +16,10 @@
 #include <functional>
 #include <map>
 #include <optional>
-#include <set>
 #include <utility>
 #include <vector>
 
+#include "tensorpager/arena/gaps.h"
 #include "tensorpager/base/bytes.h"
 
 namespace tensorpager::arena {
@@ -50,6 +53,13 @@ class Region {
   std::optional<std::uint64_t> find_gap_within(std::uint64_t begin, std::uint64_t end, base::Bytes size) const;
   /// The offsets of the pieces in [begin, begin + size).
   std::vector<std::uint64_t> pieces_in(std::uint64_t begin, base::Bytes size) const;
+  /// Whether `is_so(offset)` holds for each of them.
+  template <typename IsSo>
+  bool all_pieces_in(std::uint64_t begin, base::Bytes size, IsSo&& is_so) const {
+    for (auto piece = first_piece_in(begin); piece != taken_.end() && piece->first < begin + size.count(); ++piece)
+      if (!is_so(piece->first)) return false;
+    return true;
+  }
   /// Takes free bytes; it is a bug if they are not.
   void take(std::uint64_t offset, base::Bytes size);
   /// Gives back the piece at this offset. Any other offset is a bug and fails a check.
@@ -92,6 +102,7 @@ class Region {
     bool taken;
   };
   std::vector<Span> spans() const;
+  std::map<std::uint64_t, std::uint64_t>::const_iterator first_piece_in(std::uint64_t begin) const;
   /// The run that covers [begin, begin + size) if all in it can be removed for less than `best`, which is set.
   std::optional<Run> run_at(const std::vector<Span>& spans, const std::vector<std::optional<double>>& costs,
                             std::uint64_t begin, base::Bytes size, double& best) const;
@@ -99,16 +110,17 @@ class Region {
   bool fits(std::uint64_t begin, std::uint64_t end, base::Bytes size) const;
   std::uint64_t rounded_down(std::uint64_t offset) const { return offset / granule_.count() * granule_.count(); }
   std::optional<std::uint64_t> find_gap_above(std::uint64_t least, base::Bytes size) const;
-  void add_gap(std::uint64_t begin, std::uint64_t end);
-  void remove_gap(std::uint64_t begin, std::uint64_t end);
+  const Gaps& gaps() const;
+  /// Whether the index must be told of a change.
+  bool keeps_gaps();
 
   base::Bytes granule_;
   base::Bytes taken_bytes_;
   std::uint64_t limit_ = 0;
   std::uint64_t kept_low_ = 0, strictly_low_ = 0;
-  std::map<std::uint64_t, std::uint64_t> taken_;               // offset -> size
-  std::map<std::uint64_t, std::uint64_t> gaps_;                // begin -> end, all below the limit
-  std::set<std::pair<std::uint64_t, std::uint64_t>> by_size_;  // (size, begin) of the same gaps
+  std::map<std::uint64_t, std::uint64_t> taken_;  // offset -> size
+  mutable std::optional<Gaps> gaps_;              // below the limit; nullopt: nobody has asked for some time
+  mutable int changes_unasked_ = 0;
 };
 
 }  // namespace tensorpager::arena
