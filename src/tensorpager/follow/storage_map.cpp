@@ -14,6 +14,7 @@ void StorageMap::bind(StorageId storage, Block& block) {
   if (const auto known = storages_.find(&block); known != storages_.end()) blocks_[index(known->second)] = nullptr;
   if (Block* before = std::exchange(blocks_[index(storage)], &block)) storages_.erase(before);
   storages_[&block] = storage;
+  block.source_hint = index(storage);
 }
 
 void StorageMap::unbind(StorageId storage) {
@@ -29,8 +30,11 @@ void StorageMap::died(const Block& block) noexcept {
 }
 
 std::optional<StorageId> StorageMap::storage_of(const Block& block) const {
+  if (block.source_hint < blocks_.size() && blocks_[block.source_hint] == &block) return StorageId{block.source_hint};
   const auto known = storages_.find(&block);
-  return known != storages_.end() ? std::optional(known->second) : std::nullopt;
+  if (known == storages_.end()) return std::nullopt;
+  block.source_hint = index(known->second);
+  return known->second;
 }
 
 void StorageMap::begin_op() {
@@ -43,11 +47,10 @@ StorageMap::Arguments StorageMap::match_arguments(std::uint32_t op, std::span<Bl
   std::vector<Block*> unknown;
   bool has_others = false;
   for (Block* block : touched) {
-    const auto known = storages_.find(block);
-    if (known == storages_.end())
-      unknown.push_back(block);
+    if (const auto known = storage_of(*block))
+      has_others |= !std::ranges::binary_search(agenda_.arguments(op), *known);
     else
-      has_others |= !std::ranges::binary_search(agenda_.arguments(op), known->second);
+      unknown.push_back(block);
   }
   // Among blocks of one size only their age tells which is which: a trace numbers what was there before by its first
   // use, and lists of parameters, or of an optimizer's states, are mostly used in the order in which they were made.

@@ -38,7 +38,7 @@ class StorageMap {
   /// Returns null if the storage is unknown.
   Block* block_of(StorageId storage) const { return blocks_[trace::index(storage)]; }
   std::optional<StorageId> storage_of(const Block& block) const;
-  bool knows(const Block& block) const { return storages_.contains(&block); }
+  bool knows(const Block& block) const { return storage_of(block).has_value(); }
 
   /// An op begins: forgets which storages have died, and which blocks were replaced.
   void begin_op();

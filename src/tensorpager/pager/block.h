@@ -72,6 +72,7 @@ struct Block {
   std::shared_ptr<Relocating> relocated;  // its pages, if they are copied from elsewhere while it is leaving
   std::uint32_t mended = 0;               // times it was made accessible or writable; wraps
   std::uint32_t list_index = 0;           // place in the list of its state
+  mutable std::uint32_t source_hint = 0;  // where an action source probably has it: it looks there first
 
   /// Of a block that has a place. Made when it is first asked for, at the birth of a device's block, with the lock
   /// held.
