@@ -11,8 +11,6 @@ namespace {
 constexpr std::uint32_t kFurthest = 64;
 /// Within so many ops, two ops in a row that agree are enough.
 constexpr std::uint32_t kNear = 3;
-/// The last ops that are remembered.
-constexpr std::size_t kRecent = 16;
 /// Of those, so many must agree if only names do.
 constexpr std::size_t kFewestNames = 4;
 
@@ -22,8 +20,7 @@ bool has_same_name(const OpSignature& one, const OpSignature& other) { return on
 
 void Resynchroniser::note_op(const OpSignature& op) {
   if (op.sizes == 0) return;
-  recent_.push_front(op);
-  if (recent_.size() > kRecent) recent_.pop_back();
+  recent_[noted_++ % kRecent] = op;
 }
 
 void Resynchroniser::note_miss(OpSignature op, std::span<Block* const> touched, std::uint32_t position,
@@ -46,7 +43,7 @@ void Resynchroniser::note_followed() {
 }
 
 void Resynchroniser::reset() {
-  recent_.clear();
+  noted_ = 0;
   missed_.reset();
   silent_.reset();
   likely_.reset();
@@ -75,7 +72,7 @@ std::size_t Resynchroniser::matching_before(std::uint32_t at, Same same) const {
   for (std::uint32_t i = 0, op = at; i < agenda_.ops(); ++i, op = (op == 0 ? agenda_.ops() : op) - 1) {
     const OpSignature& signature = agenda_.signature(op);
     if (signature.sizes == 0) continue;
-    if (count == recent_.size() || !same(recent_[count], signature)) break;
+    if (count == remembered() || !same(recent(count), signature)) break;
     ++count;
   }
   return count;

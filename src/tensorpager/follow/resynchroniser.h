@@ -10,8 +10,10 @@
 // miss only once it makes something.
 #pragma once
 
+#include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <optional>
 #include <span>
 
@@ -53,10 +55,16 @@ class Resynchroniser {
   template <typename Same>
   std::size_t matching_before(std::uint32_t at, Same same) const;
 
+  /// The last ops that are remembered.
+  static constexpr std::size_t kRecent = 16;
+  std::size_t remembered() const { return std::min<std::size_t>(noted_, kRecent); }
+  const OpSignature& recent(std::size_t ops_ago) const { return recent_[(noted_ - 1 - ops_ago) % kRecent]; }
+
   const Agenda& agenda_;
-  std::deque<OpSignature> recent_;     // the last ops that touched something, newest first
-  std::optional<OpSignature> missed_;  // the op before, if it was not expected
-  std::optional<OpSignature> silent_;  // the op before, or under way, if it is silent
+  std::array<OpSignature, kRecent> recent_;  // the last ops that touched something; the oldest is replaced
+  std::uint64_t noted_ = 0;                  // how many there were
+  std::optional<OpSignature> missed_;        // the op before, if it was not expected
+  std::optional<OpSignature> silent_;        // the op before, or under way, if it is silent
   std::optional<std::uint32_t> likely_;
   std::size_t misses_in_a_row_ = 0;
 };
