@@ -35,9 +35,9 @@ class Script final : public ActionSource {
     if (at_death) at_death();
   }
   std::optional<std::uint64_t> place_of_birth(base::Bytes, base::Bytes) override { return std::nullopt; }
-  void places_of_births(std::vector<PlannedPlace>& places) const override {
+  void places_of_births(PlacesOfBirths& places) const override {
     ++births_asked;
-    places.insert(places.end(), births.begin(), births.end());
+    for (const PlannedPlace& place : births) places.push_back(place);
   }
   std::optional<std::uint64_t> place_of(const Block&) const override { return std::nullopt; }
   base::Bytes planned_space() const override { return {}; }

@@ -67,6 +67,11 @@ std::optional<std::vector<std::uint64_t>> Placement::to_clear(const Place& place
   return pieces;
 }
 
+bool Placement::can_clear(const Place& place, const Evictability& evictability) const {
+  return region_.all_pieces_in(place.offset, place.bytes,
+                               [&](std::uint64_t piece) { return evictability(piece).has_value(); });
+}
+
 Found Placement::find(const Wanted& wanted, const Evictability& evictability) const {
   if (const auto place = wanted.at ? planned(*wanted.at, wanted.bytes) : std::nullopt)
     if (auto pieces = to_clear(*place, evictability)) return free_or_to_evict(*place, std::move(*pieces));
@@ -113,8 +118,7 @@ void Placement::take_for_slab(const Place& place) {
 }
 
 bool Placement::can_move(std::uint64_t from, const Place& to) const {
-  const std::vector<std::uint64_t> pieces = region_.pieces_in(to.offset, to.bytes);
-  return std::ranges::all_of(pieces, [&](std::uint64_t piece) { return piece == from; });
+  return region_.all_pieces_in(to.offset, to.bytes, [&](std::uint64_t piece) { return piece == from; });
 }
 
 }  // namespace tensorpager::arena

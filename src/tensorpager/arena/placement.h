@@ -84,6 +84,7 @@ class Placement {
   std::optional<Place> planned(std::uint64_t offset, base::Bytes bytes) const;
   /// The pieces to evict so that the place is free; nullopt if one of them cannot be evicted.
   std::optional<std::vector<std::uint64_t>> to_clear(const Place& place, const Evictability& evictability) const;
+  bool can_clear(const Place& place, const Evictability& evictability) const;
   bool has_gap(base::Bytes bytes) const { return region_.has_gap(bytes); }
   /// The largest place that evicting pieces could make.
   base::Bytes largest_run(const Evictability& evictability) const;

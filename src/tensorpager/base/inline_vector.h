@@ -41,8 +41,8 @@ class InlineVector {
     capacity_ *= 2;
   }
 
-  T inline_[N];
-  T* data_ = inline_;
+  alignas(T) std::byte inline_[N * sizeof(T)];  // not set: T may have initialisers
+  T* data_ = reinterpret_cast<T*>(inline_);
   std::size_t size_ = 0;
   std::size_t capacity_ = N;
   std::unique_ptr<T[]> heap_;

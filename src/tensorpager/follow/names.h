@@ -14,7 +14,7 @@ using pager::Action;
 using pager::ActionSource;
 using pager::Block;
 using pager::DueReplay;
-using pager::PlannedPlace;
+using pager::PlacesOfBirths;
 using plan::Fill;
 using plan::kTemporary;
 using plan::Leave;

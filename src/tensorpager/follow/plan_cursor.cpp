@@ -281,7 +281,7 @@ std::optional<std::uint64_t> PlanCursor::place_of_birth(base::Bytes size, base::
   return row != nullptr && row->bytes >= charged ? std::optional(row->offset) : std::nullopt;
 }
 
-void PlanCursor::places_of_births(std::vector<PlannedPlace>& places) const {
+void PlanCursor::places_of_births(PlacesOfBirths& places) const {
   if (!is_in_op()) return;
   for (const std::uint32_t i : agenda_->beginning(position_))
     if (const Row& row = agenda_->row(i); row.fill == Fill::kBorn) places.push_back({row.offset, row.bytes});

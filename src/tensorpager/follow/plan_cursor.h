@@ -51,7 +51,7 @@ class PlanCursor final : public ActionSource {
   void created(Block& block) override;
   void died(Block& block) noexcept override;
   std::optional<std::uint64_t> place_of_birth(base::Bytes size, base::Bytes charged) override;
-  void places_of_births(std::vector<PlannedPlace>& places) const override;
+  void places_of_births(PlacesOfBirths& places) const override;
   std::optional<std::uint64_t> place_of(const Block& block) const override;
   base::Bytes planned_space() const override { return base::Bytes(agenda_->resident_rows().top()); }
   std::optional<std::uint64_t> next_use(const Block& block) const override;

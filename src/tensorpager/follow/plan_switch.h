@@ -38,9 +38,7 @@ class PlanSwitch final : public ActionSource {
   std::optional<std::uint64_t> place_of_birth(base::Bytes size, base::Bytes charged) override {
     return active().place_of_birth(size, charged);
   }
-  void places_of_births(std::vector<PlannedPlace>& places) const override {
-    cursors_[active_]->places_of_births(places);
-  }
+  void places_of_births(PlacesOfBirths& places) const override { cursors_[active_]->places_of_births(places); }
   std::optional<std::uint64_t> place_of(const Block& block) const override {
     return cursors_[active_]->place_of(block);
   }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tensorpager/base/bytes.h"
+#include "tensorpager/base/inline_vector.h"
 #include "tensorpager/base/op_signature.h"
 #include "tensorpager/pager/block.h"
 #include "tensorpager/pager/places.h"
@@ -69,6 +70,8 @@ struct BegunOp {
   bool births_have_places = false;  // whether all that it allocates can go to its planned places, if blocks have such
 };
 
+using PlacesOfBirths = base::InlineVector<PlannedPlace, 8>;  // few ops make more
+
 class ActionSource {
  public:
   virtual ~ActionSource() = default;
@@ -98,7 +101,7 @@ class ActionSource {
   /// Returns the offset for a block that the op under way allocates; nullopt if it is unknown.
   virtual std::optional<std::uint64_t> place_of_birth(base::Bytes size, base::Bytes charged) = 0;
   /// Adds the places of all blocks that the op under way allocates, as far as they are known.
-  virtual void places_of_births(std::vector<PlannedPlace>& places) const = 0;
+  virtual void places_of_births(PlacesOfBirths& places) const = 0;
   /// Returns the offset of a block that is resident or being paged in; nullopt if it is unknown.
   virtual std::optional<std::uint64_t> place_of(const Block& block) const = 0;
   /// The end of the highest planned place.

@@ -113,10 +113,10 @@ void Pager::end_op(OpEnd end) noexcept {
 /// Whether all that the op under way allocates can go to its planned places.
 bool Pager::births_have_places() {
   if (!is_placed() || !is_told_to_source()) return false;
-  std::vector<PlannedPlace> places;
+  PlacesOfBirths places;
   executor_.source()->places_of_births(places);
-  return std::ranges::all_of(places,
-                             [&](const PlannedPlace& place) { return placed_->places().to_clear(place).has_value(); });
+  const auto can_clear = [&](const PlannedPlace& place) { return placed_->places().can_clear(place); };
+  return std::all_of(places.begin(), places.end(), can_clear);
 }
 
 }  // namespace tensorpager::pager

@@ -52,6 +52,11 @@ std::optional<std::vector<Block*>> Places::to_clear(const PlannedPlace& place) c
   return pieces ? std::optional(blocks_at(*pieces)) : std::nullopt;
 }
 
+bool Places::can_clear(const PlannedPlace& place) const {
+  const auto at = find(place);
+  return at && placement_.can_clear(*at, evictability(0));
+}
+
 Places::Gathering Places::plan_gathering(std::span<Block* const> movable) const {
   const auto is_movable = [&](std::uint64_t offset) {
     return std::binary_search(movable.begin(), movable.end(), block_at(offset));

@@ -62,6 +62,7 @@ class Places {
   std::optional<Place> find(const PlannedPlace& place) const { return placement_.planned(place.offset, place.bytes); }
   /// The blocks in a planned place; nullopt if one of them cannot be evicted, or the place is not in the arena.
   std::optional<std::vector<Block*>> to_clear(const PlannedPlace& place) const;
+  bool can_clear(const PlannedPlace& place) const;
   bool has_gap(base::Bytes bytes) const { return placement_.has_gap(bytes); }
   /// The largest place that evicting blocks could make.
   base::Bytes largest_run() const { return placement_.largest_run(evictability(0)); }
