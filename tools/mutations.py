@@ -206,8 +206,8 @@ MUTATIONS = [
     Mutation(
         "no-room-kept-for-births",
         "pager/pin_set.h",
-        "begun_.births_have_places && misses_.empty()",
-        "begun_.end != OpEnd::kUnplanned",
+        "!is_as_begun || !begun_.births_have_places",
+        "begun_.end == OpEnd::kUnplanned",
         "memory",
     ),
     Mutation(

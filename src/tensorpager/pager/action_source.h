@@ -68,6 +68,7 @@ enum class OpEnd : std::uint8_t {
 struct BegunOp {
   OpEnd end = OpEnd::kUnplanned;
   bool births_have_places = false;  // whether all that it allocates can go to its planned places, if blocks have such
+  bool are_uses_ordered = false;  // whether its work comes behind all that what it has pinned by now must, on a device
 };
 
 using PlacesOfBirths = base::InlineVector<PlannedPlace, 8>;  // few ops make more

@@ -41,18 +41,19 @@ BegunOp Pager::begin_op(const base::OpSignature& op, std::span<Block* const> tou
         const bool is_expected = executor_.begin_op(op, touched);
         note_curve();
         if (!is_expected) return {};
-        admit_at_begin(pins);
+        const bool are_uses_ordered = admit_at_begin(pins);
         ++t_state.followed_ops;
         t_state.replayed_later = executor_.source()->replayed_later();
-        return {executor_.source()->ends_window() ? OpEnd::kAtOnce : OpEnd::kLate, births_have_places()};
+        return {executor_.source()->ends_window() ? OpEnd::kAtOnce : OpEnd::kLate, births_have_places(),
+                are_uses_ordered};
       }
     }
     is_followed = run_replay(*due);
   }
 }
 
-/// Throws nothing: what could not be pinned stays a miss.
-void Pager::admit_at_begin(PinSet& pins) {
+/// Throws nothing: what could not be pinned stays a miss. Returns whether the uses of the rest are ordered.
+bool Pager::admit_at_begin(PinSet& pins) {
   pins.pin_ready();
   if (!pins.misses_.empty() && Admission::dropped_among(pins).empty()) {
     const std::uint64_t floor = floor_.load(std::memory_order_relaxed);
@@ -64,16 +65,15 @@ void Pager::admit_at_begin(PinSet& pins) {
     }
     pins.forget_pinned_misses();
   }
-  if (is_on_device()) [[unlikely]]
-    for (Block* block : pins.pins_) transfers_.order().use_here(block->use());
+  return is_on_device() && order_uses_at_begin({pins.pins_.begin(), pins.pins_.size()});
 }
 
 BegunOp Pager::begin_replay(const DueReplay& replay, std::span<Block* const> touched, PinSet& pins) {
   const Lock lock(*this);
   if (!is_told_to_source() || !executor_.begin_op(replay.signature, touched)) return {};
   note_curve();
-  admit_at_begin(pins);
-  return {OpEnd::kAtOnce, births_have_places()};
+  const bool are_uses_ordered = admit_at_begin(pins);
+  return {OpEnd::kAtOnce, births_have_places(), are_uses_ordered};
 }
 
 void Pager::note_comparison() {

@@ -10,15 +10,32 @@ namespace tensorpager::pager {
 void Pager::order_uses(std::span<Block* const> blocks) {
   DeviceOrder& order = transfers_.order();
   const device::Queue queue = order.current();
-  if (order.has_several_queues() && raises_.load(std::memory_order_relaxed)) [[unlikely]]
+  if (must_stop_raising()) [[unlikely]]
     stop_raising();
   bool are_ordered = true;
   for (Block* block : blocks) are_ordered = DeviceOrder::note_use(block->use(), queue) && are_ordered;
   if (are_ordered) [[likely]]
     return;
   const Lock lock(*this);
+  order_uses_in(queue, blocks);
+}
+
+void Pager::order_uses_in(device::Queue queue, std::span<Block* const> blocks) {
   for (Block* block : blocks)
-    if (!DeviceOrder::note_use(block->use(), queue)) order.order(block->use(), queue);
+    if (!DeviceOrder::note_use(block->use(), queue)) transfers_.order().order(block->use(), queue);
+}
+
+/// The same when an op begins, with the lock held. Returns false, having done nothing, if raw access must not raise any
+/// more, which the other sees to.
+bool Pager::order_uses_at_begin(std::span<Block* const> blocks) {
+  const device::Queue queue = transfers_.order().current();  // new queues are noticed by this
+  if (must_stop_raising()) return false;
+  order_uses_in(queue, blocks);
+  return true;
+}
+
+bool Pager::must_stop_raising() const {
+  return transfers_.order().has_several_queues() && raises_.load(std::memory_order_relaxed);
 }
 
 /// Where a backward pass changes streams, torch's engine records the uses of gradients outside of ops, by their data

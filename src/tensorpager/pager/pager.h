@@ -269,7 +269,7 @@ class Pager {
   void rebuild(std::span<const std::uint64_t> blocks);
   std::byte* acquire_slab_chunk_once(base::Bytes size);
   void admit_once(PinSet& pins);
-  void admit_at_begin(PinSet& pins);
+  bool admit_at_begin(PinSet& pins);
   Block* pin_export_once(const void* address);
   void pin_export_once(Block& block);
   Block* locate(const void* address) const;
@@ -297,6 +297,9 @@ class Pager {
   }
   void note_unevictable();
   void note_curve();
+  void order_uses_in(device::Queue queue, std::span<Block* const> blocks);
+  bool order_uses_at_begin(std::span<Block* const> blocks);
+  bool must_stop_raising() const;
   void stop_raising();
 
   bool (*relief_)() = nullptr;

@@ -67,15 +67,15 @@ class PinSet {
   }
   /// Pins all blocks that were seen. Throws OverBudget or IoError, having changed no contents.
   void admit() {
+    bool is_as_begun = misses_.empty();  // nothing took places, or moved what is pinned, since the op began
     if (is_followed_) pin_ready();
-    const bool has_places = begun_.births_have_places && misses_.empty();  // nothing took them since
     if (!misses_.empty()) [[unlikely]]
       pager_.admit(*this);
     if (room_ != nullptr && pager_.is_placed()) [[unlikely]] {
       note_arguments();
-      if (!has_places) pager_.keep_room(*this);
+      if (!is_as_begun || !begun_.births_have_places) pager_.keep_room(*this), is_as_begun = false;
     }
-    if (pager_.is_on_device()) [[unlikely]]
+    if (pager_.is_on_device() && (!is_as_begun || !begun_.are_uses_ordered)) [[unlikely]]
       pager_.order_uses({pins_.begin(), pins_.size()});
     pager_.note_working_set();
   }
