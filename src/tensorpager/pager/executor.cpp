@@ -27,7 +27,7 @@ bool Executor::begin_op(const base::OpSignature& op, std::span<Block* const> tou
   actions_.clear();
   const bool is_expected = source_->begin_op(op, touched, actions_);
   execute_all();
-  submit_page_ins(placed_ != nullptr ? page_ins_until(touched) : 0);
+  submit_page_ins(placed_ != nullptr && !page_ins_.empty() ? page_ins_until(touched) : 0);
   if (placed_ != nullptr) move_into_place(touched);
   note_begin(is_expected);
   return is_expected;

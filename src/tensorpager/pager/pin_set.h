@@ -155,8 +155,21 @@ class PinSet {
     return base::Bytes(all > done ? all - done : 0);
   }
   static void list_each_once(base::InlineVector<Block*, kInline>& blocks) {
-    std::sort(blocks.begin(), blocks.end());
-    blocks.truncate(static_cast<std::size_t>(std::unique(blocks.begin(), blocks.end()) - blocks.begin()));
+    if (blocks.size() > kInline) {
+      std::sort(blocks.begin(), blocks.end());
+      blocks.truncate(static_cast<std::size_t>(std::unique(blocks.begin(), blocks.end()) - blocks.begin()));
+      return;
+    }
+    Block** const listed = blocks.begin();
+    std::size_t count = 0;
+    for (Block* const block : blocks) {
+      std::size_t at = count;
+      while (at > 0 && listed[at - 1] > block) --at;
+      if (at > 0 && listed[at - 1] == block) continue;
+      for (std::size_t i = count++; i > at; --i) listed[i] = listed[i - 1];
+      listed[at] = block;
+    }
+    blocks.truncate(count);
   }
   void tell_source(std::uint64_t name) {
     base::InlineVector<Block*, kInline> blocks;
