@@ -78,11 +78,12 @@ def test_program_under_hybrid_plans_keeps_its_bits(program, share, tmp_path):
         assert is_as_planned
 
 
-LONG = {"layer_drop": "--steps 20"}  # a plan that recomputes is made late, as its windows vary
+# A plan that recomputes is made late, as windows vary; or again, once replays keep more small storages than it knew.
+LONG = {"layer_drop": "--steps 20", "hugging_face_llama": "--steps 24 --layers 2"}
 # Of these so many blocks that are dropped die before the program needs them again.
 DYING = {"layer_drop": 8, "hugging_face_llama": 1, "hugging_face_trainer": 2}
-# Windows of the first four vary. Why those of Llama hold other bytes than planned is not known.
-NOT_AS_PLANNED = ("layer_drop", "seq2seq", "packed_lstm", "padded_batches", "hugging_face_llama")
+VARYING = ("layer_drop", "seq2seq", "packed_lstm", "padded_batches")  # their windows do
+LATE = ("hugging_face_llama",)  # windows are as planned only once slabs have outgrown a plan, and another was made
 
 
 @pytest.mark.parametrize(("program", "share"), [case(program, share) for program in CASES for share in SHARES])
@@ -97,7 +98,9 @@ def test_program_of_which_all_is_rebuilt_that_can_be_keeps_its_bits(program, sha
     assert stats["failed_actions"] == 0
     assert stats["drops"] >= 18
     assert 0 <= stats["drops"] - stats["rebuilds"] <= DYING.get(program, 0)
-    if program not in NOT_AS_PLANNED:
+    if program in LATE:
+        assert stats["windows_as_planned"] > 4
+    elif program not in VARYING:
         assert stats["windows_as_planned"] == stats["followed_windows"] - stats["windows_of_comparisons"] > 0
         assert stats["windows_of_comparisons"] <= 1
 
