@@ -12,8 +12,8 @@ using base::Bytes;
 
 namespace {
 
-/// Of changes without a question, after which the index is given up. It is made anew in the time of as many changes as
-/// there are pieces, often some hundreds.
+/// After so many changes without a query the index is dropped. To build it again takes as long as some changes for each
+/// piece, of which there are often hundreds.
 constexpr int kMostUnasked = 256;
 
 }  // namespace

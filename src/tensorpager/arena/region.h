@@ -6,8 +6,8 @@
 //   0    slabs          gap      block   gap        block     limit
 //   |####|####|.....................|======|......|============|
 //
-// What is asked of gaps, an index answers. It is made from the pieces when a question comes, kept true while more come,
-// and given up after some changes without one: a plan says itself where pieces go.
+// Queries about gaps use an index. It is built from the pieces at the first query, updated at each change, and dropped
+// after some changes without a query: a plan says itself where pieces go.
 //
 // Not thread-safe.
 #pragma once
@@ -119,7 +119,7 @@ class Region {
   std::uint64_t limit_ = 0;
   std::uint64_t kept_low_ = 0, strictly_low_ = 0;
   std::map<std::uint64_t, std::uint64_t> taken_;  // offset -> size
-  mutable std::optional<Gaps> gaps_;              // below the limit; nullopt: nobody has asked for some time
+  mutable std::optional<Gaps> gaps_;              // below the limit; nullopt: no query came for some time
   mutable int changes_unasked_ = 0;
 };
 

@@ -160,7 +160,7 @@ class PinSet {
       blocks.truncate(static_cast<std::size_t>(std::unique(blocks.begin(), blocks.end()) - blocks.begin()));
       return;
     }
-    Block** const listed = blocks.begin();
+    Block** const listed = blocks.begin();  // for so few an insertion sort is quicker
     std::size_t count = 0;
     for (Block* const block : blocks) {
       std::size_t at = count;
