@@ -29,8 +29,10 @@ struct Ticket {
 };
 
 // g++ does not see under sanitizers that only numbers of queues that are named are read.
+#ifndef __clang__  // which does not know the warning
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
 
 /// What must be done before something else begins: of each queue all work up to a ticket. Fences are merged, so one
 /// says all that a later user of some bytes or of some place has to wait for. It knows order only: whether a piece of
@@ -96,6 +98,8 @@ class Fence {
   std::array<std::uint64_t, kQueues> up_to_;  // of those, never 0; the others are not set, as most fences name few
 };
 
+#ifndef __clang__
 #pragma GCC diagnostic pop
+#endif
 
 }  // namespace tensorpager::device
