@@ -25,7 +25,7 @@ using namespace tensorpager;
 auto& space = *new arena::AddressSpace;
 auto& binding = *new memory::StableBinding(space);
 auto& the_pager = *new pager::Pager(space, binding, std::make_unique<pager::LruPolicy>());
-auto& slabs = *new arena::Slabs([] { return the_pager.acquire_slab_chunk(arena::Slabs::kChunk); });
+auto& slabs = *new arena::Slabs([] { return the_pager.storages().acquire_slab_chunk(arena::Slabs::kChunk); });
 auto& allocator = *new memory::TorchAllocator(the_pager, slabs, [] {});
 auto& replayer = *new replay::Replayer(the_pager);
 
@@ -59,7 +59,7 @@ void run_as_next_row(const c10::OperatorHandle& op, c10::DispatchKeySet after, t
 void see_calls(const std::string& level) {
   pager::t_state.replayed_later = level == "captured" ? 1 : 0;
   const bool watches = level == "captured" || level == "watched";
-  the_pager.set_rebuilder(watches ? &replayer : nullptr);
+  the_pager.dropped().set_rebuilder(watches ? &replayer : nullptr);
   if (watches) replay::start_capturing(replayer, replay::Captures::kPlanned, base::Device::kHost);
   intercept::KernelRunner runner;
   if (watches) runner = replay::capturing_runner(replay::Captures::kPlanned);

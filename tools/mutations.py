@@ -69,8 +69,8 @@ MUTATIONS = [
     ),
     Mutation(
         "birth-before-the-page-out-of-its-place",
-        "pager/pager.cpp",
-        "    transfers_.begin_in(*block, place);\n",
+        "pager/storages.cpp",
+        "    core_.transfers.begin_in(*block, place);\n",
         "",
         "memory sim",
     ),
@@ -97,9 +97,9 @@ MUTATIONS = [
     ),
     Mutation(
         "end-of-an-op-goes-to-any-source",
-        "pager/pager.h",
-        "    if (executor_.source() != nullptr && (is_on_device() || thread == follower_)) executor_.end_op();",
-        "    if (executor_.source() != nullptr || thread == follower_) executor_.end_op();",
+        "pager/follower.h",
+        "    if (executor_.source() != nullptr && (is_on_device() || thread == thread_)) executor_.end_op();",
+        "    if (executor_.source() != nullptr || thread == thread_) executor_.end_op();",
         "pager follow",
     ),
     # --- accounts, and what is restored
@@ -141,8 +141,8 @@ MUTATIONS = [
     Mutation(
         "results-of-inner-ops-are-not-pinned",
         "pager/pin_set.h",
-        "    if (temporaries_ == Temporaries::kKeep && pager_.pin_if_ready(block, Access::kRead)) pins_.push_back(&block);",
-        "    if (temporaries_ == Temporaries::kLetGo && pager_.pin_if_ready(block, Access::kRead)) pins_.push_back(&block);",
+        "    if (temporaries_ == Temporaries::kKeep && pager_.pins().pin_if_ready(block, Access::kRead)) pins_.push_back(&block);",
+        "    if (temporaries_ == Temporaries::kLetGo && pager_.pins().pin_if_ready(block, Access::kRead)) pins_.push_back(&block);",
         "pager follow",
     ),
     Mutation(

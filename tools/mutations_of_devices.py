@@ -146,7 +146,7 @@ MUTATIONS = [
     Mutation(
         "replays-begin-before-other-streams-work-on-what-they-read",
         "pager/ordering.cpp",
-        "  for (Block* block : blocks) order.order_here(order.uses_of(block->use()));\n",
+        "  for (Block* block : blocks) order().order_here(order().uses_of(block->use()));\n",
         "  static_cast<void>(blocks);\n",
         "memory",
     ),
@@ -160,7 +160,7 @@ MUTATIONS = [
     Mutation(
         "copies-for-replays-are-read-before-they-are-made",
         "pager/ordering.cpp",
-        "  order.order(order.current(), others);\n",
+        "  order().order(order().current(), others);\n",
         "  static_cast<void>(others);\n",
         "memory",
     ),

@@ -255,8 +255,8 @@ MUTATIONS = [
     Mutation(
         "replays-are-costs-of-transfers",
         "pager/accounts.cpp",
-        "counts_.seconds_of_transfers() - counts_.replay_seconds)}",
-        "counts_.seconds_of_transfers())}",
+        "counts.seconds_of_transfers() - counts.replay_seconds)}",
+        "counts.seconds_of_transfers())}",
         "pager",
     ),
     Mutation(

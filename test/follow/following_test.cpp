@@ -44,10 +44,10 @@ class FollowingTest : public PagerTest, public testing::WithParamInterface<Tier>
       make_storage(StorageId{i});
       cursor_->bind(StorageId{i}, *live_[i]);
     }
-    pager_.follow(cursor_.get());
+    pager_.following().follow(cursor_.get());
   }
   void stop_following() {
-    pager_.follow(nullptr);
+    pager_.following().follow(nullptr);
     while (!blocks_.empty()) destroy(*blocks_.back());
     live_.clear();
     seeds_.clear();
@@ -55,7 +55,7 @@ class FollowingTest : public PagerTest, public testing::WithParamInterface<Tier>
 
   void run_op(const trace::Op& op) {
     {
-      pager_.at_op_boundary();
+      pager_.boundaries().op_begins();
       PinSet pins(pager_, Temporaries::kKeep);
       for (const StorageId id : op.reads) see(pins, id, Access::kRead);
       for (const StorageId id : op.writes) see(pins, id, Access::kWrite);
@@ -69,9 +69,9 @@ class FollowingTest : public PagerTest, public testing::WithParamInterface<Tier>
       for (const StorageId id : op.births)
         if (is_paged(window_.storages[index(id)].bytes)) make_storage(id);
       if (is_paged(op.temporary)) {
-        Block& temporary = pager_.create(op.temporary);
+        Block& temporary = pager_.storages().create(op.temporary);
         fill(temporary, 1);
-        pager_.destroy(temporary);
+        pager_.storages().destroy(temporary);
       }
     }
     for (const StorageId id : op.deaths) {
@@ -192,7 +192,7 @@ TEST_P(FollowingTest, TheSessionMayEndWithTransfersUnderWay) {
     run_window();
     const std::size_t half = window_.ops.size() / 2;
     for (std::size_t op = 0; op < half; ++op) run_op(window_.ops[op]);
-    pager_.follow(nullptr);
+    pager_.following().follow(nullptr);
     pager_.stop();
     for (std::size_t op = half; op < window_.ops.size(); ++op) run_op(window_.ops[op]);
     stop_following();

@@ -97,7 +97,7 @@ TEST_F(CandidatesTest, KnowWhatIsTheSameBlockInEach) {
 TEST_F(CandidatesTest, HaveTheSlabsThatThereAreNow) {
   start_guided(room_for(20), {.plans = false});
   for (int step = 0; step < 4; ++step) train();
-  pager_.acquire_slab_chunk(64_KiB);
+  pager_.storages().acquire_slab_chunk(64_KiB);
   for (int step = 0; step < 4; ++step) evaluate();
   const std::vector<Candidate> found = related();
   ASSERT_EQ(found.size(), 2u);

@@ -51,7 +51,7 @@ class GuideTest : public pager::PagerTest {
   Block* run_op(const std::string& name, std::vector<std::pair<Block*, std::uint64_t>> read, Block* written = nullptr,
                 std::uint64_t seed = 0, bool makes = false) {
     names_.push_back(std::make_unique<std::string>(name));
-    pager_.at_op_boundary();
+    pager_.boundaries().op_begins();
     pager::PinSet pins(pager_, pager::Temporaries::kKeep);
     pager::RecordedOp recorded;
     for (const auto& [block, expected] : read)

@@ -58,7 +58,7 @@ TEST_F(ProfileTest, PlansAllClassesForTheSlabsThatThereAreNow) {
   const machine::Machine machine = machine_of({.rates = {.out = {1e9, 1e-6}, .in = {1e9, 1e-6}}});
   const auto before = analyse(guide_->stream(), pager_.budget(), machine);
   ASSERT_TRUE(before);
-  pager_.acquire_slab_chunk(64_KiB);
+  pager_.storages().acquire_slab_chunk(64_KiB);
   for (int step = 0; step < 6; ++step) evaluate();
   const auto after = analyse(guide_->stream(), pager_.budget(), machine, {.known = &before.value()});
   ASSERT_TRUE(after);

@@ -91,7 +91,7 @@ TEST_F(RefiningTest, AnotherPlanIsMadeWhereSlabsHaveOutgrownIt) {
   start_refining(each_takes(milliseconds(50)));
   train();
   ASSERT_EQ(guide_->progress().plans, 1u);
-  pager_.acquire_slab_chunk(kBlock);
+  pager_.storages().acquire_slab_chunk(kBlock);
   for (int step = 0; step < 11; ++step) train();
   EXPECT_EQ(guide_->progress().plans, 2u);
   EXPECT_EQ(said_.size(), 2u);

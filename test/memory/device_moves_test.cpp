@@ -21,10 +21,10 @@ class DeviceMovesTest : public testing::TestWithParam<const char*> {
   Block& make(Bytes size, Storage& storage) {
     PinSet op(pager_, pager::Temporaries::kKeep);
     op.admit();
-    Block& block = pager_.create(size);
+    Block& block = pager_.storages().create(size);
     storage = {&block, block.data};
     fill(block, 1);
-    pager_.claim(block, &storage);
+    pager_.storages().claim(block, &storage);
     return block;
   }
   void fill(Block& block, std::uint32_t value) {
@@ -67,7 +67,7 @@ TEST_P(DeviceMovesTest, AreWaitedForByStreamsThatUsedTheBlockBefore) {
   device_.streams.compute_on(1);
   device_.streams.join_streams();  // behind the writes
   read(1, block);
-  pager_.destroy(low);
+  pager_.storages().destroy(low);
   const std::byte* const before = block.data;
   pager::WorkingRoom room;
   room.arguments = block.charged.count();
@@ -77,7 +77,7 @@ TEST_P(DeviceMovesTest, AreWaitedForByStreamsThatUsedTheBlockBefore) {
   read(1, block);
   EXPECT_EQ(device_.races(), "\"races\": 0");
   EXPECT_EQ(wrong_, 0);
-  pager_.destroy(block);
+  pager_.storages().destroy(block);
 }
 
 TEST_P(DeviceMovesTest, KeepTheBytesWhereTheOldPlaceAndTheNewOverlap) {
@@ -104,7 +104,7 @@ TEST_P(DeviceMovesTest, APlannedOpIsOrderedBehindItsPageInsInTheOneLockThatItTak
   pager_.page_out_all();
   ASSERT_TRUE(block.is_absent());
   pager::Script script;
-  pager_.follow(&script);
+  pager_.following().follow(&script);
   device_.streams.compute_on(0);
   {
     const std::uint64_t before = pager_.locks_taken();
@@ -116,9 +116,9 @@ TEST_P(DeviceMovesTest, APlannedOpIsOrderedBehindItsPageInsInTheOneLockThatItTak
     const std::byte* const at = block.data;
     device_.streams.launch("read", {{at, block.size.count(), false}}, [] {});
   }
-  pager_.follow(nullptr);
+  pager_.following().follow(nullptr);
   EXPECT_EQ(device_.races(), "\"races\": 0");
-  pager_.destroy(block);
+  pager_.storages().destroy(block);
 }
 
 // A replay in stream 1, which the program has never ordered with stream 0.
@@ -126,7 +126,7 @@ TEST_P(DeviceMovesTest, AReplayIsOrderedWithAllStreamsThatUseItsBlocks) {
   device_.streams.compute_on(0);
   Storage storage;
   Block& block = make(128_KiB, storage);
-  const device::QueueSet first = pager_.queue_here();
+  const device::QueueSet first = pager_.ordering().queue_here();
   std::byte* const copy = device_.streams.allocate(4_KiB);
   device_.streams.launch("copy of a small argument", {{copy, 4096, true}}, [] {});
   device_.streams.compute_on(1);
@@ -135,26 +135,26 @@ TEST_P(DeviceMovesTest, AReplayIsOrderedWithAllStreamsThatUseItsBlocks) {
     op.see(block, Access::kRead);
     op.admit();
     Block* const blocks[] = {&block};
-    pager_.begin_out_of_order(blocks, first);
+    pager_.ordering().begin_out_of_order(blocks, first);
     device_.streams.launch("replay", {{block.data, block.size.count(), false}, {copy, 4096, false}}, [] {});
-    pager_.end_out_of_order(blocks, first);
+    pager_.ordering().end_out_of_order(blocks, first);
   }
   device_.streams.compute_on(0);
   device_.streams.launch("reuse of the copy", {{copy, 4096, true}}, [] {});
   write(0, block);
   EXPECT_EQ(device_.races(), "\"races\": 0");
-  pager_.destroy(block);
+  pager_.storages().destroy(block);
 }
 
 TEST_P(DeviceMovesTest, AReplayReadsACopyAfterTheStreamThatMadeIt) {
   device_.streams.compute_on(0);
-  const device::QueueSet first = pager_.queue_here();
+  const device::QueueSet first = pager_.ordering().queue_here();
   std::byte* const copy = device_.streams.allocate(4_KiB);
   device_.streams.launch("copy of a small argument", {{copy, 4096, true}}, [] {});
   device_.streams.compute_on(1);
-  pager_.begin_out_of_order({}, first);
+  pager_.ordering().begin_out_of_order({}, first);
   device_.streams.launch("replay", {{copy, 4096, false}}, [] {});
-  pager_.end_out_of_order({}, first);
+  pager_.ordering().end_out_of_order({}, first);
   device_.streams.compute_on(0);
   device_.streams.launch("reuse of the copy", {{copy, 4096, true}}, [] {});
   EXPECT_EQ(device_.races(), "\"races\": 0");
@@ -168,12 +168,12 @@ TEST_P(DeviceMovesTest, OneThatUsesItsBlockInAThirdStreamComesBehindTheReplay) {
   device_.streams.join_streams();
   device_.streams.compute_on(1);
   Block* const blocks[] = {&block};
-  pager_.begin_out_of_order(blocks, device::kNoQueue);
+  pager_.ordering().begin_out_of_order(blocks, device::kNoQueue);
   device_.streams.launch("replay", {{block.data, block.size.count(), false}}, [] {});
-  pager_.end_out_of_order(blocks, device::kNoQueue);
+  pager_.ordering().end_out_of_order(blocks, device::kNoQueue);
   write(2, block);
   EXPECT_EQ(device_.races(), "\"races\": 0");
-  pager_.destroy(block);
+  pager_.storages().destroy(block);
 }
 
 INSTANTIATE_TEST_SUITE_P(Schedules, DeviceMovesTest, testing::Values("now", "1", "2", "3"),

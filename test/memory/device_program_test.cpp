@@ -72,7 +72,7 @@ class DeviceProgramTest : public testing::TestWithParam<Case> {
     });
   }
 
-  Block& create() { return pager_.create(Bytes((1 + below(40)) << 12)); }
+  Block& create() { return pager_.storages().create(Bytes((1 + below(40)) << 12)); }
 
   /// An op: some arguments, one of which it may write; a result, and scratch memory that is freed within it.
   void op() {
@@ -94,7 +94,7 @@ class DeviceProgramTest : public testing::TestWithParam<Case> {
       streams_.join_streams();
       for (const auto& tensor : tensors_) tensor->behind_write |= bit;
     }
-    pager_.at_op_boundary();
+    pager_.boundaries().op_begins();
     try {
       PinSet pins(pager_, pager::Temporaries::kKeep, &room_);
       for (Tensor* tensor : arguments)
@@ -117,7 +117,7 @@ class DeviceProgramTest : public testing::TestWithParam<Case> {
       if (below(2) == 0) {
         Block& scratch = create();
         streams_.launch("scratch", {{scratch.data, scratch.size.count(), true}}, [] {});
-        pager_.destroy(scratch);
+        pager_.storages().destroy(scratch);
       }
       launch(arguments, made.get());
       tensors_.push_back(std::move(made));
@@ -129,10 +129,10 @@ class DeviceProgramTest : public testing::TestWithParam<Case> {
   }
   void claim(Tensor& tensor) {
     tensor.storage.data = tensor.storage.block->data;
-    pager_.claim(*tensor.storage.block, &tensor.storage);
+    pager_.storages().claim(*tensor.storage.block, &tensor.storage);
   }
   void destroy(std::size_t index) {
-    pager_.destroy(*tensors_[index]->storage.block);
+    pager_.storages().destroy(*tensors_[index]->storage.block);
     tensors_.erase(tensors_.begin() + static_cast<std::ptrdiff_t>(index));
   }
 
@@ -156,7 +156,7 @@ TEST_P(DeviceProgramTest, FindsTheBytesOfItsOrderAndNoRace) {
     if (below(100) == 0) pager_.page_out_all();
     ASSERT_FALSE(HasFatalFailure());
   }
-  const pager::Statistics counts = pager_.statistics();
+  const pager::Statistics counts = pager_.accounts().statistics();
   EXPECT_GT(counts.page_outs, 50u);
   EXPECT_GT(counts.page_ins, 50u);
   EXPECT_LE(counts.peak_bytes, kBudget.count());
@@ -175,7 +175,7 @@ TEST_P(DeviceProgramTest, FindsTheBytesOfItsOrderAndNoRace) {
   }
   EXPECT_EQ(device_.races(), "\"races\": 0");
   EXPECT_EQ(wrong_, 0u) << "kernels found other bytes than the program's order says";
-  EXPECT_EQ(pager_.statistics().spill_bytes, 0u);
+  EXPECT_EQ(pager_.accounts().statistics().spill_bytes, 0u);
 }
 
 std::vector<Case> cases() {

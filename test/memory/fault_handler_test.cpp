@@ -199,7 +199,7 @@ TEST_F(FaultHandlerDeathTest, GivesUpOnAFaultThatPagingCannotMend) {
 TEST_F(FaultHandlerTest, NeverGivesUpOnABlockThatOthersPageInFirst) {
   for (int i = 0; i < 3000; ++i) {
     EXPECT_TRUE(holds(*block_, 1));
-    ASSERT_TRUE(pager_.serve_fault(block_->data, pager::Pager::FaultKind::kRead)) << "fault " << i;
+    ASSERT_TRUE(pager_.outside().serve_fault(block_->data, pager::OutsideAccess::FaultKind::kRead)) << "fault " << i;
     pager_.page_out_all();
   }
 }

@@ -88,7 +88,7 @@ TEST_P(OldKernelTest, TheStableBindingMovesMappingByMapping) {
   options.budget = Bytes(kBudget);
   pager.start(options, transfer::make_threaded_queues(transfer::make_ram_tier()));
   pager::Script script;
-  pager.follow(&script);
+  pager.following().follow(&script);
 
   // Blocks of many sizes in a budget that holds a third of them: most are put together from pieces, and moved again.
   const std::uint64_t seed = 20;
@@ -102,10 +102,10 @@ TEST_P(OldKernelTest, TheStableBindingMovesMappingByMapping) {
   for (unsigned i = 0; i < 600; ++i) {
     if (owned.size() > 40) {
       std::swap(owned[random() % owned.size()], owned.back());
-      pager.destroy(*owned.back().block);
+      pager.storages().destroy(*owned.back().block);
       owned.pop_back();
     }
-    pager::Block& block = pager.create(Bytes(16384 + random() % (i % 9 == 0 ? 3 << 20 : 500'000)));
+    pager::Block& block = pager.storages().create(Bytes(16384 + random() % (i % 9 == 0 ? 3 << 20 : 500'000)));
     owned.push_back({&block, static_cast<unsigned char>(i)});
     // Transfer threads move pages too, and pass them on.
     pager::Block &out = block, &in = *owned[random() % owned.size()].block;
@@ -125,10 +125,10 @@ TEST_P(OldKernelTest, TheStableBindingMovesMappingByMapping) {
   }
   EXPECT_GT(g_moves.exchange(0), 1000);
   EXPECT_EQ(g_refused, 0);
-  EXPECT_LE(pager.statistics().peak_bytes, kBudget);
-  EXPECT_GT(pager.statistics().handling_beside_seconds, 0.0);
-  pager.follow(nullptr);
-  for (const Owned& one : owned) pager.destroy(*one.block);
+  EXPECT_LE(pager.accounts().statistics().peak_bytes, kBudget);
+  EXPECT_GT(pager.accounts().statistics().handling_beside_seconds, 0.0);
+  pager.following().follow(nullptr);
+  for (const Owned& one : owned) pager.storages().destroy(*one.block);
   pager.stop();
 }
 

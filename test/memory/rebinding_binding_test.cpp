@@ -36,7 +36,7 @@ class RebindingTest : public testing::Test {
     pager_.start(options, transfer::make_synchronous_queues(transfer::make_ram_tier()));
   }
   void TearDown() override {
-    const pager::Statistics counts = pager_.statistics();
+    const pager::Statistics counts = pager_.accounts().statistics();
     EXPECT_EQ(counts.pins, 0U);
     EXPECT_EQ(counts.live_blocks, 0U);
     EXPECT_EQ(counts.spill_bytes, 0U);
@@ -45,15 +45,15 @@ class RebindingTest : public testing::Test {
 
   /// Made, filled and claimed, as an op's result is.
   void make(Storage& storage, Bytes size, std::uint8_t value) {
-    storage.block = &pager_.create(size);
+    storage.block = &pager_.storages().create(size);
     storage.data = storage.block->data;
     std::memset(storage.data, value, size.count());
-    pager_.claim(*storage.block, &storage);
+    pager_.storages().claim(*storage.block, &storage);
   }
   void destroy(Storage& storage) {
     Block& block = *storage.block;
     storage.block = nullptr;
-    pager_.destroy(block);
+    pager_.storages().destroy(block);
   }
   /// Reads inside an op.
   bool holds(const Storage& storage, std::uint8_t value) {
@@ -110,21 +110,21 @@ TEST_F(RebindingTest, KeepsTheArenaWithinExactlyTheBudget) {
   ASSERT_EQ(resident.size(), 3U);
   EXPECT_EQ(resident[1] - resident[0], static_cast<std::ptrdiff_t>(kBlock.count()));
   EXPECT_EQ(resident[2] - resident[1], static_cast<std::ptrdiff_t>(kBlock.count()));
-  EXPECT_LE(pager_.statistics().peak_bytes, blocks(3).count());
+  EXPECT_LE(pager_.accounts().statistics().peak_bytes, blocks(3).count());
   for (std::uint8_t i = 0; i < 6; ++i) EXPECT_TRUE(holds(all[i], i));
   for (Storage& one : all) destroy(one);
 }
 
 TEST_F(RebindingTest, DoesNotEvictWhatNobodyCouldBeToldOf) {
   start(blocks(2));
-  Block& scratch = pager_.create(kBlock);  // as raw memory for a library
+  Block& scratch = pager_.storages().create(kBlock);  // as raw memory for a library
   Storage a, b;
   make(a, kBlock, 1);
   make(b, kBlock, 2);
   EXPECT_EQ(a.data, nullptr);
   EXPECT_NE(scratch.data, nullptr);
-  EXPECT_THROW(pager_.create(blocks(2)), base::OverBudget);
-  pager_.destroy(scratch);
+  EXPECT_THROW(pager_.storages().create(blocks(2)), base::OverBudget);
+  pager_.storages().destroy(scratch);
   EXPECT_TRUE(holds(a, 1));
   destroy(a);
   destroy(b);
@@ -157,11 +157,11 @@ TEST_F(RebindingTest, MovesAnOpsArgumentsTogetherWhereTheyLeaveNoRoom) {
     pins.see(*all[2].block, Access::kRead);
     pins.see(*all[5].block, Access::kRead);
     pins.admit();
-    result = &pager_.create(blocks(6));
+    result = &pager_.storages().create(blocks(6));
     EXPECT_EQ(all[2].data[0], std::byte{2});
     EXPECT_EQ(all[5].data[0], std::byte{5});
   }
-  pager_.destroy(*result);
+  pager_.storages().destroy(*result);
   for (std::uint8_t i = 0; i < 9; ++i) EXPECT_TRUE(holds(all[i], i));
   for (Storage& one : all) destroy(one);
 }
@@ -172,7 +172,7 @@ TEST_F(RebindingTest, MovesThemTogetherIfWhatAPlannedOpMakesHasNoPlace) {
   for (std::uint8_t i = 0; i < 9; ++i) make(all[i], kBlock, i);
   pager::Script script;
   script.births = {{.offset = blocks(100).count(), .bytes = blocks(6)}};  // not in the arena
-  pager_.follow(&script);
+  pager_.following().follow(&script);
   pager::WorkingRoom room;
   {
     PinSet pins(pager_, Temporaries::kKeep, &room);
@@ -181,10 +181,10 @@ TEST_F(RebindingTest, MovesThemTogetherIfWhatAPlannedOpMakesHasNoPlace) {
     pins.follow(1);
     pins.admit();
     Block* result = nullptr;
-    EXPECT_NO_THROW(result = &pager_.create(blocks(6)));
-    if (result != nullptr) pager_.destroy(*result);
+    EXPECT_NO_THROW(result = &pager_.storages().create(blocks(6)));
+    if (result != nullptr) pager_.storages().destroy(*result);
   }
-  pager_.follow(nullptr);
+  pager_.following().follow(nullptr);
   for (Storage& one : all) destroy(one);
 }
 
@@ -197,7 +197,7 @@ TEST_F(RebindingTest, AsksOnceForThePlacesOfWhatAPlannedOpMakes) {
   ASSERT_TRUE(holds(argument, 1));
   pager::Script script;
   script.births = {{.offset = blocks(6).count(), .bytes = kBlock}};
-  pager_.follow(&script);
+  pager_.following().follow(&script);
   pager::WorkingRoom room;
   const auto run_op = [&](Storage& storage) {
     PinSet pins(pager_, Temporaries::kKeep, &room);
@@ -210,7 +210,7 @@ TEST_F(RebindingTest, AsksOnceForThePlacesOfWhatAPlannedOpMakes) {
   EXPECT_EQ(run_op(absent), 1) << "it has come before they are asked for";
   script.births = {{.offset = 0, .bytes = kBlock}};  // counted from the end of the arena, where the first block lies
   EXPECT_EQ(run_op(argument), 2) << "where it is itself nothing can be made";
-  pager_.follow(nullptr);
+  pager_.following().follow(nullptr);
   destroy(argument), destroy(absent);
 }
 
@@ -218,15 +218,15 @@ TEST_F(RebindingTest, SaysWhenBytesWouldFitButNotInOnePiece) {
   start(blocks(5));
   Storage all[5];
   for (std::uint8_t i = 0; i < 5; ++i) make(all[i], kBlock, i);
-  pager_.pin_export(*all[2].block);  // cannot move
+  pager_.outside().pin_export(*all[2].block);  // cannot move
   try {
-    pager_.create(blocks(3));
+    pager_.storages().create(blocks(3));
     ADD_FAILURE();
   } catch (const base::OverBudget& error) {
     EXPECT_NE(std::string(error.what()).find("largest place between what is pinned is 128 KiB"), std::string::npos)
         << error.what();
   }
-  pager_.unpin_export(*all[2].block);
+  pager_.outside().unpin_export(*all[2].block);
   for (std::uint8_t i = 0; i < 5; ++i) EXPECT_TRUE(holds(all[i], i));
   for (Storage& one : all) destroy(one);
 }
@@ -240,7 +240,7 @@ TEST_F(RebindingTest, KeepsSlabsOutOfThePlacesOfPlans) {
   make(large, blocks(3), 1);
   make(small, kBlock, 2);
   const std::byte* const place = small.data;
-  EXPECT_EQ(pager_.acquire_slab_chunk(kBlock), place);
+  EXPECT_EQ(pager_.storages().acquire_slab_chunk(kBlock), place);
   EXPECT_EQ(small.data, nullptr) << "it was evicted";
   EXPECT_NE(large.data, nullptr);
   EXPECT_TRUE(holds(small, 2));
@@ -256,7 +256,7 @@ TEST_F(RebindingTest, PutsSlabsAtTheLowEndThoughThereAreGapsAbove) {
   const auto highest = std::ranges::max_element(all, {}, [](const Storage& one) { return one.data; });
   const std::byte* const place = lowest->data;
   destroy(*highest);
-  EXPECT_EQ(pager_.acquire_slab_chunk(kBlock), place);
+  EXPECT_EQ(pager_.storages().acquire_slab_chunk(kBlock), place);
   for (Storage& one : all)
     if (&one != highest) destroy(one);
 }
@@ -286,7 +286,7 @@ TEST_F(RebindingTest, SwapsWhatLiesInEachOthersPlacesOnceAnOpUsesIt) {
   follow::PlanCursor cursor(std::make_shared<const follow::Agenda>(trace, plan));
   cursor.bind(trace::StorageId{0}, *both[0].block);
   cursor.bind(trace::StorageId{1}, *both[1].block);
-  pager_.follow(&cursor);
+  pager_.following().follow(&cursor);
   {
     PinSet pins(pager_, Temporaries::kKeep);
     for (Storage& one : both) pins.see(*one.block, Access::kRead);
@@ -296,7 +296,7 @@ TEST_F(RebindingTest, SwapsWhatLiesInEachOthersPlacesOnceAnOpUsesIt) {
     EXPECT_EQ(both[1].data, places[0]);
   }
   for (std::uint8_t i = 0; i < 2; ++i) EXPECT_TRUE(holds(both[i], static_cast<std::uint8_t>(i + 1)));
-  pager_.follow(nullptr);
+  pager_.following().follow(nullptr);
   for (Storage& one : both) destroy(one);
 }
 
@@ -322,7 +322,7 @@ TEST_F(RebindingTest, KeepsContentsThroughRandomPrograms) {
     std::mt19937_64 random(seed);
     std::map<std::uint64_t, std::pair<std::unique_ptr<Storage>, std::uint8_t>> live;
     for (std::uint64_t step = 0; step < 300; ++step) {
-      pager_.at_op_boundary();
+      pager_.boundaries().op_begins();
       const auto value = static_cast<std::uint8_t>(random());
       if (live.size() < 30 && random() % 3 == 0) {
         auto storage = std::make_unique<Storage>();

@@ -27,7 +27,7 @@ class RebindingPlacesTest : public testing::Test {
     pager_.start({.budget = budget, .fuzz = {}}, transfer::make_synchronous_queues(transfer::make_ram_tier()));
   }
   void TearDown() override {
-    const pager::Statistics counts = pager_.statistics();
+    const pager::Statistics counts = pager_.accounts().statistics();
     EXPECT_EQ(counts.pins, 0U);
     EXPECT_EQ(counts.live_blocks, 0U);
     EXPECT_EQ(counts.spill_bytes, 0U);
@@ -35,19 +35,19 @@ class RebindingPlacesTest : public testing::Test {
   }
 
   void make(Storage& storage, Bytes size = kBlock) {
-    storage.block = &pager_.create(size);
+    storage.block = &pager_.storages().create(size);
     storage.data = storage.block->data;
     std::memset(storage.data, 1, size.count());
-    pager_.claim(*storage.block, &storage);
+    pager_.storages().claim(*storage.block, &storage);
   }
-  void destroy(Storage& storage) { pager_.destroy(*std::exchange(storage.block, nullptr)); }
+  void destroy(Storage& storage) { pager_.storages().destroy(*std::exchange(storage.block, nullptr)); }
   void use(const Storage& storage, Access access) {
     PinSet pins(pager_, Temporaries::kKeep);
     pins.see(*storage.block, access);
     pins.admit();
   }
   void let_ops_pass(int count) {
-    for (int i = 0; i < count; ++i) pager_.at_op_boundary();
+    for (int i = 0; i < count; ++i) pager_.boundaries().op_begins();
   }
 
   arena::AddressSpace space_;
@@ -66,17 +66,17 @@ TEST_F(RebindingPlacesTest, WhatAnOpMakesFirstDoesNotSplitTheRoomForWhatItMakesN
   let_ops_pass(10);
   for (const Storage& one : all)
     if (&one != &all[4]) use(one, Access::kRead);
-  pager_.at_op_boundary();
+  pager_.boundaries().op_begins();
   pager::WorkingRoom room;
   room.created = blocks(7).count();  // as an earlier call of the op did
   {
     PinSet pins(pager_, Temporaries::kKeep, &room);
     pins.admit();
-    Block& small = pager_.create(kBlock);
+    Block& small = pager_.storages().create(kBlock);
     Block* large = nullptr;
-    EXPECT_NO_THROW(large = &pager_.create(blocks(6)));
-    if (large != nullptr) pager_.destroy(*large);
-    pager_.destroy(small);
+    EXPECT_NO_THROW(large = &pager_.storages().create(blocks(6)));
+    if (large != nullptr) pager_.storages().destroy(*large);
+    pager_.storages().destroy(small);
   }
   for (Storage& one : all) destroy(one);
 }

@@ -53,10 +53,10 @@ class Program {
       make(StorageId{i});
       cursor_->bind(StorageId{i}, *live_[i].block);
     }
-    pager_.follow(cursor_.get());
+    pager_.following().follow(cursor_.get());
   }
   ~Program() {
-    pager_.follow(nullptr);
+    pager_.following().follow(nullptr);
     for (std::uint32_t i = 0; i < live_.size(); ++i) destroy(StorageId{i});
     pager_.stop();
   }
@@ -64,7 +64,7 @@ class Program {
   void run_window() {
     for (std::uint32_t at = 0; at < window_.ops.size(); ++at) run_op(at);
   }
-  pager::Statistics counts() { return pager_.statistics(); }
+  pager::Statistics counts() { return pager_.accounts().statistics(); }
   std::uint64_t misplaced() const { return misplaced_; }
   std::uint64_t checked() const { return checked_; }
   std::uint64_t wrong_bytes() const { return wrong_bytes_; }
@@ -76,7 +76,7 @@ class Program {
   void run_op(std::uint32_t at) {
     const trace::Op& op = window_.ops[at];
     {
-      pager_.at_op_boundary();
+      pager_.boundaries().op_begins();
       PinSet pins(pager_, Temporaries::kKeep, &room_);
       for (const StorageId id : op.reads) see(pins, id, Access::kRead);
       for (const StorageId id : op.writes) see(pins, id, Access::kWrite);
@@ -94,10 +94,10 @@ class Program {
       if (is_paged(op.temporary)) {
         const Bytes half(op.temporary.count() / 2 / base::kPage.count() * base::kPage.count());
         for (const Bytes part : {half, op.temporary - half})
-          if (part > Bytes(0)) temporaries.push_back(&pager_.create(part));
+          if (part > Bytes(0)) temporaries.push_back(&pager_.storages().create(part));
       }
       if (checks_places_) compare_with_plan(at);
-      for (Block* one : temporaries) pager_.destroy(*one);
+      for (Block* one : temporaries) pager_.storages().destroy(*one);
     }
     for (const StorageId id : op.deaths) destroy(id);
   }
@@ -118,16 +118,16 @@ class Program {
   }
   void make(StorageId id) {
     FilledStorage& storage = live_[index(id)];
-    storage.block = &pager_.create(window_.storages[index(id)].bytes);
+    storage.block = &pager_.storages().create(window_.storages[index(id)].bytes);
     storage.data = storage.block->data;
-    pager_.claim(*storage.block, static_cast<Storage*>(&storage));
+    pager_.storages().claim(*storage.block, static_cast<Storage*>(&storage));
     fill(storage);
   }
   void fill(FilledStorage& storage) {
     std::memset(storage.data, storage.value = ++last_value_, storage.block->size.count());
   }
   void destroy(StorageId id) {
-    if (Block* block = std::exchange(live_[index(id)], {}).block) pager_.destroy(*block);
+    if (Block* block = std::exchange(live_[index(id)], {}).block) pager_.storages().destroy(*block);
   }
   void see(PinSet& pins, StorageId id, Access access) {
     if (live_[index(id)].block != nullptr) pins.see(*live_[index(id)].block, access);

@@ -134,10 +134,10 @@ class TransferContract : public testing::TestWithParam<TransferCase> {
   }
   void TearDown() override {
     failure_.countdown = 0;
-    pager_.follow(nullptr);
+    pager_.following().follow(nullptr);
     while (!tensors_.empty()) destroy(tensors_.size() - 1);
     pager_.stop();
-    const pager::Statistics end = pager_.statistics();
+    const pager::Statistics end = pager_.accounts().statistics();
     EXPECT_EQ(end.pins, 0u);
     EXPECT_EQ(end.live_blocks, 0u);
     EXPECT_EQ(end.records, 0u);
@@ -160,25 +160,25 @@ class TransferContract : public testing::TestWithParam<TransferCase> {
 
   /// Fills a block of its own, which an op makes.
   void make() {
-    pager_.at_op_boundary();
+    pager_.boundaries().op_begins();
     pager::PinSet op(pager_, pager::Temporaries::kKeep);
     op.follow(base::name_hash("make"));
     op.admit();
-    Block& block = pager_.create(kBlock);
+    Block& block = pager_.storages().create(kBlock);
     auto storage = std::make_unique<Storage>(Storage{&block, block.data});
-    pager_.claim(block, storage.get());
+    pager_.storages().claim(block, storage.get());
     tensors_.push_back({&block, std::move(storage), ++seeds_, false});
     fill(block, seeds_);
   }
   void destroy(std::size_t i) {
-    if (tensors_[i].is_exported) pager_.unpin_export(*tensors_[i].block);
-    pager_.destroy(*tensors_[i].block);
+    if (tensors_[i].is_exported) pager_.outside().unpin_export(*tensors_[i].block);
+    pager_.storages().destroy(*tensors_[i].block);
     tensors_.erase(tensors_.begin() + static_cast<std::ptrdiff_t>(i));
   }
   /// Reads two and writes a third, and now and then needs room in one piece, for which its arguments are moved.
   void run_op() {
     Tensor &first = any(), &second = any(), &written = any();
-    pager_.at_op_boundary();
+    pager_.boundaries().op_begins();
     pager::PinSet op(pager_, pager::Temporaries::kKeep, &room_);
     op.see(*first.block, Access::kRead);
     op.see(*second.block, Access::kRead);
@@ -193,9 +193,9 @@ class TransferContract : public testing::TestWithParam<TransferCase> {
   }
   void use_scratch() {
     try {
-      Block& scratch = pager_.create(Bytes(3 * kBlock.count()));
+      Block& scratch = pager_.storages().create(Bytes(3 * kBlock.count()));
       pager::fill(scratch, ++seeds_);
-      pager_.destroy(scratch);
+      pager_.storages().destroy(scratch);
     } catch (const OverBudget&) {
       // Exports may leave no piece so large.
     }
@@ -243,7 +243,7 @@ class TransferContract : public testing::TestWithParam<TransferCase> {
         return;
       case 5: {
         Tensor& tensor = any();
-        if (!tensor.is_exported) pager_.pin_export(*tensor.block);
+        if (!tensor.is_exported) pager_.outside().pin_export(*tensor.block);
         tensor.is_exported = true;
         EXPECT_TRUE(pager::is_filled(*tensor.block, tensor.seed));
         return;
@@ -251,12 +251,12 @@ class TransferContract : public testing::TestWithParam<TransferCase> {
       case 6:
         return pager_.page_out_all();
       case 7:
-        pager_.follow(nullptr);
+        pager_.following().follow(nullptr);
         return run_op();
       default:
-        pager_.follow(&script_);
+        pager_.following().follow(&script_);
         for (Tensor& tensor : tensors_)
-          if (std::exchange(tensor.is_exported, false)) pager_.unpin_export(*tensor.block);
+          if (std::exchange(tensor.is_exported, false)) pager_.outside().unpin_export(*tensor.block);
     }
   }
   /// Places, if no copy may fail late, or pages.
@@ -291,7 +291,7 @@ class TransferContract : public testing::TestWithParam<TransferCase> {
 TEST_P(TransferContract, NoByteIsLostAndNoneIsOld) {
   const unsigned steps = passes_on() ? random_cases(3000, 900) : 300;
   int refused = 0;
-  pager_.follow(&script_);
+  pager_.following().follow(&script_);
   for (unsigned i = 0; i < steps; ++i) {
     SCOPED_TRACE("step " + std::to_string(i));
     if (i % 8 == 0) failure_.countdown = static_cast<int>(1 + draw(4));
@@ -303,7 +303,7 @@ TEST_P(TransferContract, NoByteIsLostAndNoneIsOld) {
     script_.at_begin.clear();
     script_.at_end.clear();
     if (HasFatalFailure()) return;
-    ASSERT_EQ(pager_.statistics().pins, 0u);
+    ASSERT_EQ(pager_.accounts().statistics().pins, 0u);
   }
   failure_.countdown = 0;
   for (const Tensor& tensor : tensors_) {

@@ -46,10 +46,10 @@ class Seeds final : public Rebuilder {
     if (!held.contains(block)) return;
     std::this_thread::sleep_for(takes);
     const PinSet op(pager_, Temporaries::kKeep);
-    Block& fresh = pager_.create(sizes.at(block));
+    Block& fresh = pager_.storages().create(sizes.at(block));
     fill(fresh, seeds.at(block));
     before_take_over();
-    if (!pager_.take_over(block, fresh)) pager_.destroy(fresh);
+    if (!pager_.dropped().take_over(block, fresh)) pager_.storages().destroy(fresh);
   }
   void settle(std::uint64_t block) override {
     rebuild(block);
@@ -71,8 +71,8 @@ class Seeds final : public Rebuilder {
 
 class DropsTest : public PagerTest {
  protected:
-  DropsTest() { pager_.set_rebuilder(&seeds_); }
-  ~DropsTest() override { pager_.set_rebuilder(nullptr); }
+  DropsTest() { pager_.dropped().set_rebuilder(&seeds_); }
+  ~DropsTest() override { pager_.dropped().set_rebuilder(nullptr); }
 
   Block& make_replayable(Bytes size, std::uint64_t seed) {
     Block& block = make(size, seed);
@@ -87,7 +87,7 @@ class DropsTest : public PagerTest {
 TEST_F(DropsTest, HoldNoMemoryAndNoPlaceInTheTier) {
   start(1_MiB);
   Block& block = make_replayable(kBlock, 1);
-  ASSERT_TRUE(pager_.drop(block));
+  ASSERT_TRUE(pager_.dropped().drop(block));
   EXPECT_TRUE(block.is_dropped());
   EXPECT_EQ(counts().resident_bytes, 0U);
   EXPECT_EQ(counts().spill_bytes, 0U);
@@ -99,7 +99,7 @@ TEST_F(DropsTest, HaveTheirBytesForTheOpThatNeedsThem) {
   start(1_MiB);
   Block& block = make_replayable(kBlock, 1);
   const std::byte* const address = block.data;
-  ASSERT_TRUE(pager_.drop(block));
+  ASSERT_TRUE(pager_.dropped().drop(block));
   EXPECT_TRUE(holds(block, 1));
   EXPECT_EQ(block.data, address);
   EXPECT_EQ(counts().rebuilds, 1U);
@@ -111,8 +111,8 @@ TEST_F(DropsTest, HaveTheirBytesForTheOpThatNeedsThem) {
 TEST_F(DropsTest, OfWhatIsDroppedAlreadyAreRefusedAndLoseNothing) {
   start(1_MiB);
   Block& block = make_replayable(kBlock, 1);
-  ASSERT_TRUE(pager_.drop(block));
-  EXPECT_FALSE(pager_.drop(block));
+  ASSERT_TRUE(pager_.dropped().drop(block));
+  EXPECT_FALSE(pager_.dropped().drop(block));
   EXPECT_TRUE(holds(block, 1));
   EXPECT_EQ(counts().drops, 1U);
 }
@@ -121,27 +121,27 @@ TEST_F(DropsTest, ThatTheMachineRefusesLeaveTheBlockAsItWas) {
   start(1_MiB);
   Block& block = make_replayable(kBlock, 1);
   binding_.refusals = 1;
-  EXPECT_THROW(pager_.drop(block), IoError);
+  EXPECT_THROW(pager_.dropped().drop(block), IoError);
   EXPECT_EQ(block.residence, Residence::kResident);
   EXPECT_TRUE(is_filled(block, 1));
   EXPECT_TRUE(seeds_.held.empty());
-  ASSERT_TRUE(pager_.drop(block));
+  ASSERT_TRUE(pager_.dropped().drop(block));
   EXPECT_TRUE(holds(block, 1));
 }
 
 TEST_F(DropsTest, WhoseRebuildTheMachineRefusesCanBeRebuiltLater) {
   start(1_MiB);
   Block& block = make_replayable(kBlock, 1);
-  ASSERT_TRUE(pager_.drop(block));
+  ASSERT_TRUE(pager_.dropped().drop(block));
   Script source;
   int deaths = 0;
   source.at_death = [&] { ++deaths; };
-  pager_.follow(&source);
+  pager_.following().follow(&source);
   binding_.refusals = 1;
   EXPECT_THROW(pager_.end_drops(), IoError);
   EXPECT_EQ(deaths, 1) << "of what the replay had made";
   EXPECT_TRUE(block.is_dropped());
-  pager_.follow(nullptr);
+  pager_.following().follow(nullptr);
   EXPECT_TRUE(holds(block, 1));
 }
 
@@ -149,7 +149,7 @@ TEST_F(DropsTest, CanBePagedAndDroppedAgainOnceTheyAreRebuilt) {
   start(1_MiB);
   Block& block = make_replayable(kBlock, 1);
   for (int round = 0; round < 3; ++round) {
-    ASSERT_TRUE(pager_.drop(block));
+    ASSERT_TRUE(pager_.dropped().drop(block));
     EXPECT_TRUE(holds(block, 1));
     pager_.page_out_all();
     EXPECT_EQ(block.residence, Residence::kBelow);
@@ -160,16 +160,16 @@ TEST_F(DropsTest, CanBePagedAndDroppedAgainOnceTheyAreRebuilt) {
 TEST_F(DropsTest, AreRefusedWithoutARecipeWithAPinAndFromTheTier) {
   start(1_MiB);
   Block& unknown = make(kBlock, 1);
-  EXPECT_FALSE(pager_.drop(unknown));
+  EXPECT_FALSE(pager_.dropped().drop(unknown));
   Block& block = make_replayable(kBlock, 2);
   {
     PinSet op(pager_, Temporaries::kKeep);
     op.see(block, Access::kRead);
     op.admit();
-    EXPECT_FALSE(pager_.drop(block));
+    EXPECT_FALSE(pager_.dropped().drop(block));
   }
   pager_.page_out_all();
-  EXPECT_FALSE(pager_.drop(block));
+  EXPECT_FALSE(pager_.dropped().drop(block));
   EXPECT_TRUE(seeds_.held.empty()) << "who is not dropped holds nothing";
 }
 
@@ -179,7 +179,7 @@ TEST_F(DropsTest, GiveUpTheirSlotsIfTheyWereClean) {
   pager_.page_out_all();
   EXPECT_TRUE(holds(block, 1));
   EXPECT_TRUE(block.is_clean());
-  ASSERT_TRUE(pager_.drop(block));
+  ASSERT_TRUE(pager_.dropped().drop(block));
   EXPECT_EQ(counts().spill_bytes, 0U);
   write(block, 2);
   EXPECT_TRUE(holds(block, 2));
@@ -189,7 +189,7 @@ TEST_F(DropsTest, AreRebuiltForAnOpWhosePinsWouldLeaveNoRoom) {
   start(room_for(2));
   Block& other = make(kBlock, 1);
   Block& dropped = make_replayable(kBlock, 2);
-  ASSERT_TRUE(pager_.drop(dropped));
+  ASSERT_TRUE(pager_.dropped().drop(dropped));
   PinSet op(pager_, Temporaries::kKeep);
   op.see(other, Access::kWrite);
   op.see(dropped, Access::kRead);
@@ -201,11 +201,11 @@ TEST_F(DropsTest, AreRebuiltForAnOpWhosePinsWouldLeaveNoRoom) {
 TEST_F(DropsTest, CountAsBlocksThatLeaveAndReturnInTheCostsOfTransfers) {
   start(1_MiB);
   Block& block = make_replayable(kBlock, 1);
-  ASSERT_TRUE(pager_.drop(block));
+  ASSERT_TRUE(pager_.dropped().drop(block));
   seeds_.takes = std::chrono::milliseconds(5);
   EXPECT_TRUE(holds(block, 1));
-  EXPECT_EQ(pager_.transfer_costs().page_out.blocks, 1U);
-  EXPECT_EQ(pager_.transfer_costs().page_in.blocks, 1U);
+  EXPECT_EQ(pager_.accounts().transfer_costs().page_out.blocks, 1U);
+  EXPECT_EQ(pager_.accounts().transfer_costs().page_in.blocks, 1U);
   EXPECT_GE(counts().replay_seconds, 0.004);
 }
 
@@ -213,7 +213,7 @@ TEST_F(DropsTest, CountAsBlocksThatLeaveAndReturnInTheCostsOfTransfers) {
 TEST_F(DropsTest, OfAPlanAreRebuiltInATimeOfTheirOwn) {
   start(1_MiB);
   Script source;
-  pager_.follow(&source);
+  pager_.following().follow(&source);
   source.due.emplace();
   const auto begin = std::chrono::steady_clock::now();
   seeds_.planned = [&] {
@@ -226,11 +226,11 @@ TEST_F(DropsTest, OfAPlanAreRebuiltInATimeOfTheirOwn) {
     op.follow(base::name_hash("op"));
   }
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
-  pager_.follow(nullptr);
+  pager_.following().follow(nullptr);
   EXPECT_EQ(seeds_.ended_plans, 1);
   EXPECT_GE(counts().replay_seconds, 0.05);
   EXPECT_LE(counts().paging_seconds, elapsed.count());
-  EXPECT_LT(pager_.transfer_costs().rest, counts().replay_seconds);
+  EXPECT_LT(pager_.accounts().transfer_costs().rest, counts().replay_seconds);
 }
 
 TEST_F(DropsTest, ThatDieTellTheirRebuilder) {
@@ -238,7 +238,7 @@ TEST_F(DropsTest, ThatDieTellTheirRebuilder) {
   Block& block = make_replayable(kBlock, 1);
   Block& unversioned = make(kBlock, 2);
   const std::uint64_t number = block.number;
-  ASSERT_TRUE(pager_.drop(block));
+  ASSERT_TRUE(pager_.dropped().drop(block));
   destroy(block);
   destroy(unversioned);
   EXPECT_EQ(seeds_.deaths, std::vector{number});
@@ -249,18 +249,18 @@ TEST_F(DropsTest, ThatDieTellTheirRebuilder) {
 TEST_F(DropsTest, MayDieWhileTheyAreRebuilt) {
   start(1_MiB);
   Block& block = make_replayable(kBlock, 1);
-  ASSERT_TRUE(pager_.drop(block));
+  ASSERT_TRUE(pager_.dropped().drop(block));
   seeds_.before_take_over = [&] { destroy(block); };
   pager_.end_drops();
   EXPECT_EQ(counts().rebuilds, 0U);
   EXPECT_EQ(counts().live_blocks, 0U);
-  EXPECT_TRUE(pager_.dropped().empty());
+  EXPECT_TRUE(pager_.dropped().numbers().empty());
 }
 
 TEST_F(DropsTest, AreRebuiltOnAnotherThreadForAFault) {
   start(1_MiB);
   Block& block = make_replayable(kBlock, 1);
-  ASSERT_TRUE(pager_.drop(block));
+  ASSERT_TRUE(pager_.dropped().drop(block));
   EXPECT_TRUE(is_filled(block, 1));
   EXPECT_EQ(seeds_.settled_elsewhere, 1);
   EXPECT_EQ(counts().faults, 1U);
@@ -270,28 +270,28 @@ TEST_F(DropsTest, AreRebuiltOnAnotherThreadForAFault) {
 TEST_F(DropsTest, AreRebuiltForAnExport) {
   start(1_MiB);
   Block& block = make_replayable(kBlock, 1);
-  ASSERT_TRUE(pager_.drop(block));
-  ASSERT_EQ(pager_.pin_export(block.data), &block);
+  ASSERT_TRUE(pager_.dropped().drop(block));
+  ASSERT_EQ(pager_.outside().pin_export(block.data), &block);
   EXPECT_EQ(counts().faults, 0U);
   EXPECT_TRUE(is_filled(block, 1));
-  EXPECT_FALSE(pager_.drop(block));
-  pager_.unpin_export(block);
+  EXPECT_FALSE(pager_.dropped().drop(block));
+  pager_.outside().unpin_export(block);
 }
 
 TEST_F(DropsTest, AreSettledBeforeSomebodyGetsTheAddressOfWhatTheyAreMadeFrom) {
   start(1_MiB);
   Block& source = make(kBlock, 1);
   seeds_.needed.insert(source.number);
-  ASSERT_EQ(pager_.pin_export(source.data), &source);
+  ASSERT_EQ(pager_.outside().pin_export(source.data), &source);
   EXPECT_TRUE(seeds_.needed.empty());
-  pager_.unpin_export(source);
+  pager_.outside().unpin_export(source);
 }
 
 TEST_F(DropsTest, AreAllRebuiltAtTheEndOfTheSession) {
   start(1_MiB);
   std::vector<Block*> all;
   for (std::uint64_t seed = 0; seed < 4; ++seed) all.push_back(&make_replayable(kBlock, seed));
-  for (Block* block : all) ASSERT_TRUE(pager_.drop(*block));
+  for (Block* block : all) ASSERT_TRUE(pager_.dropped().drop(*block));
   pager_.stop();
   for (std::uint64_t seed = 0; seed < 4; ++seed) EXPECT_TRUE(is_filled(*all[seed], seed));
 }
@@ -299,15 +299,15 @@ TEST_F(DropsTest, AreAllRebuiltAtTheEndOfTheSession) {
 TEST_F(DropsTest, LoseNothingIfThereIsNoRoomToRebuildThem) {
   start(room_for(1));
   Block& block = make_replayable(kBlock, 1);
-  ASSERT_TRUE(pager_.drop(block));
+  ASSERT_TRUE(pager_.dropped().drop(block));
   Block& other = make(kBlock, 2);
-  ASSERT_NE(pager_.pin_export(other.data), nullptr);
+  ASSERT_NE(pager_.outside().pin_export(other.data), nullptr);
   {
     PinSet op(pager_, Temporaries::kKeep);
     op.see(block, Access::kRead);
     EXPECT_THROW(op.admit(), OverBudget);
   }
-  pager_.unpin_export(other);
+  pager_.outside().unpin_export(other);
   EXPECT_TRUE(holds(block, 1));
   EXPECT_TRUE(holds(other, 2));
 }
@@ -321,7 +321,7 @@ TEST_F(DropsTest, AreMadeByTheFuzzerOnlyIfTheyCanBeUndone) {
   pager_.start(options, ram_queues());
   Block& replayable = make_replayable(kBlock, 1);
   Block& other = make(kBlock, 2);
-  for (int op = 0; op < 20; ++op) pager_.at_op_boundary();
+  for (int op = 0; op < 20; ++op) pager_.boundaries().op_begins();
   EXPECT_TRUE(replayable.is_dropped());
   EXPECT_FALSE(other.is_dropped());
   EXPECT_TRUE(holds(replayable, 1));

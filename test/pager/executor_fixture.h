@@ -57,16 +57,16 @@ class ExecutorTest : public PagerTest {
  protected:
   void start_following(base::Bytes budget) {
     start(budget, transfer::make_threaded_queues(std::make_unique<SlowToWrite>(told_)));
-    pager_.follow(&script_);
+    pager_.following().follow(&script_);
   }
   void TearDown() override {
     if (goes_on_.joinable()) goes_on_.join();
-    pager_.follow(nullptr);
+    pager_.following().follow(nullptr);
     PagerTest::TearDown();
   }
 
   void run_op(Block* written = nullptr) {
-    pager_.at_op_boundary();
+    pager_.boundaries().op_begins();
     PinSet pins(pager_, Temporaries::kKeep);
     if (written != nullptr) pins.see(*written, Access::kWrite);
     pins.follow(base::name_hash("op"));

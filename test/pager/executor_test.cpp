@@ -22,7 +22,7 @@ TEST_F(ExecutorTest, PageInsThatAreQueuedDoNotComeAfterAllIsPagedOut) {
 
 TEST_F(ExecutorTest, APageInThatNoOpHasUsedEndsWhereThePlanPagesOut) {
   start(room_for(2));  // a tier without threads: only who needs a block puts it into its place
-  pager_.follow(&script_);
+  pager_.following().follow(&script_);
   Block& unused = make(kBlock, 1);
   pager_.page_out_all();
   script_.at_begin = {{Kind::kPageIn, &unused}};
@@ -179,10 +179,10 @@ TEST_F(ExecutorTest, WhatAnotherSourcePagedOutIsNotThisOnes) {
   run_op(&out);
   Script other;
   other.planned = 0_B;
-  pager_.follow(&other);
+  pager_.following().follow(&other);
   run_op();
   EXPECT_EQ(counts().ops_as_planned, 1u);
-  pager_.follow(&script_);
+  pager_.following().follow(&script_);
 }
 
 TEST_F(ExecutorTest, AnOpTakesTheLockOnceUnlessItsWindowEnds) {
@@ -266,7 +266,7 @@ TEST_F(ExecutorTest, ASourceThatIsDroppedDuringAnOpIsNotNotifiedOfItsEnd) {
     op.see(block, Access::kRead);
     op.follow(base::name_hash("op"));
     op.admit();
-    pager_.follow(nullptr);
+    pager_.following().follow(nullptr);
   }
   counts();
   EXPECT_EQ(script_.ended, 0);
@@ -281,11 +281,11 @@ TEST_F(ExecutorTest, NorIsASourceOfAnotherThread) {
     op.see(block, Access::kRead);
     op.follow(base::name_hash("op"));
     op.admit();
-    std::thread([&] { pager_.follow(&other); }).join();
+    std::thread([&] { pager_.following().follow(&other); }).join();
   }
   counts();
   EXPECT_EQ(other.ended, 0);
-  pager_.follow(nullptr);  // `other` ends here
+  pager_.following().follow(nullptr);  // `other` ends here
 }
 
 TEST_F(ExecutorTest, AnOpEndsBeforeWhatItMadeDies) {
@@ -318,7 +318,7 @@ TEST_F(ExecutorTest, NothingIsDoneWhereNoPlanIsFollowed) {
   Block& out = make(kBlock, 1);
   script_.at_end = {{Kind::kPageOut, &out}};
   run_op(&out);
-  pager_.follow(nullptr);
+  pager_.following().follow(nullptr);
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
   EXPECT_EQ(counts().handling_beside_seconds, 0.0);
   EXPECT_EQ(counts().page_outs, 0u);

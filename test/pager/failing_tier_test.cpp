@@ -78,8 +78,8 @@ class FailingTierTest : public PagerTest, public testing::WithParamInterface<Fai
     EXPECT_TRUE(is_filled(*blocks_[step % kBlocks], seeds_[step % kBlocks]));
     seeds_[written] = 1000 + step;
     fill(*blocks_[written], seeds_[written]);
-    Block& temporary = pager_.create(kBlock);
-    pager_.destroy(temporary);
+    Block& temporary = pager_.storages().create(kBlock);
+    pager_.storages().destroy(temporary);
   }
 
   /// From now on, call number `countdown` (from 1) of this case's kind fails, once.

@@ -54,18 +54,18 @@ TEST_F(FigureTest, FloorIsTheMostThatOneOpRequiredAndNeedTheMostThatWasAlive) {
 TEST_F(FigureTest, FloorHoldsWhatCannotBeEvicted) {
   start(1_MiB);
   Block& exported = make(kBlock, 1);
-  pager_.pin_export(exported.data);
-  pager_.acquire_slab_chunk(64_KiB);
+  pager_.outside().pin_export(exported.data);
+  pager_.storages().acquire_slab_chunk(64_KiB);
   EXPECT_TRUE(holds(make(kBlock, 2), 2));
   EXPECT_EQ(counts().floor_bytes, 3 * kBlock.count());
   EXPECT_EQ(counts().slab_bytes, kBlock.count());
-  pager_.unpin_export(exported);
+  pager_.outside().unpin_export(exported);
 }
 
 TEST_F(FigureTest, FloorCountsAnExportedBlockOnceThoughAnOpTouchesIt) {
   start(1_MiB);
   Block& exported = make(kBlock, 1);
-  pager_.pin_export(exported.data);
+  pager_.outside().pin_export(exported.data);
   EXPECT_TRUE(holds(exported, 1));
   EXPECT_EQ(counts().floor_bytes, kBlock.count());
   Block& other = make(kBlock, 2);
@@ -73,7 +73,7 @@ TEST_F(FigureTest, FloorCountsAnExportedBlockOnceThoughAnOpTouchesIt) {
     PinSet op(pager_, Temporaries::kKeep);
     op.see(exported, Access::kRead);
     op.admit();
-    pager_.unpin_export(exported);
+    pager_.outside().unpin_export(exported);
   }
   EXPECT_TRUE(holds(exported, 1) && holds(other, 2));
   EXPECT_EQ(counts().floor_bytes, kBlock.count());
@@ -132,7 +132,7 @@ TEST_F(FigureTest, FloorSaysWhatARefusedOpWouldHaveNeeded) {
   {
     PinSet op(pager_, Temporaries::kKeep);
     make(kBlock, 1);
-    EXPECT_THROW(pager_.create(room_for(3)), OverBudget);
+    EXPECT_THROW(pager_.storages().create(room_for(3)), OverBudget);
   }
   EXPECT_EQ(counts().floor_bytes, 4 * kBlock.count());
 }
@@ -140,10 +140,10 @@ TEST_F(FigureTest, FloorSaysWhatARefusedOpWouldHaveNeeded) {
 TEST_F(FigureTest, PagingIsStallsHandlingAndMoreWhereAPlanIsFollowed) {
   start(room_for(1));
   Script source;
-  pager_.follow(&source);
+  pager_.following().follow(&source);
   for (std::uint64_t i = 1; i <= 3; ++i) make(kBlock, i);
   EXPECT_TRUE(holds(*blocks_.front(), 1));
-  pager_.follow(nullptr);
+  pager_.following().follow(nullptr);
   const Statistics followed = counts();
   EXPECT_EQ(followed.page_ins, 1u);
   EXPECT_GT(followed.paging_seconds, followed.stall_seconds + followed.handling_seconds);

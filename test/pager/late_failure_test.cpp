@@ -19,7 +19,7 @@ class LateFailureTest : public ExecutorTest {
   /// Nobody else reaps it: transfer threads do that where a plan is followed.
   void fail_to_page_out(Block& block) {
     begin_failing_page_out(block);
-    pager_.follow(nullptr);
+    pager_.following().follow(nullptr);
     told_.holds = false;
     ASSERT_TRUE(comes_to([&] { return told_.failed == 1; }));
     told_.fails = false;
@@ -29,7 +29,7 @@ class LateFailureTest : public ExecutorTest {
     told_.fails_to_read = true;
     script_.at_begin = {{Kind::kPageIn, &block}};
     run_op();
-    pager_.follow(nullptr);
+    pager_.following().follow(nullptr);
     ASSERT_TRUE(comes_to([&] { return told_.failed == 1; }));
     told_.fails_to_read = false;
   }
@@ -88,9 +88,9 @@ TEST_F(LateFailureTest, OfAPageInIsNoReasonToRefuseAnExport) {
   start_following(room_for(2));
   Block& in = make(kBlock, 1);
   fail_to_page_in(in);
-  EXPECT_NO_THROW(pager_.pin_export(in));
+  EXPECT_NO_THROW(pager_.outside().pin_export(in));
   EXPECT_TRUE(is_filled(in, 1));
-  pager_.unpin_export(in);
+  pager_.outside().unpin_export(in);
 }
 
 TEST_F(LateFailureTest, OfAPageOutByTheFuzzerIsNoReasonToRefuseAnOp) {
@@ -100,7 +100,7 @@ TEST_F(LateFailureTest, OfAPageOutByTheFuzzerIsNoReasonToRefuseAnOp) {
   pager_.start(options, transfer::make_threaded_queues(std::make_unique<SlowToWrite>(told_)));
   Block& block = make(kBlock, 1);
   told_.fails = true;
-  EXPECT_NO_THROW(pager_.at_op_boundary());
+  EXPECT_NO_THROW(pager_.boundaries().op_begins());
   EXPECT_EQ(counts().failed_actions, 1u);
   told_.fails = false;
   EXPECT_TRUE(holds(block, 1));

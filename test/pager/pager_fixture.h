@@ -89,14 +89,14 @@ class PagerTest : public testing::Test {
   }
 
   Block& make(base::Bytes size, std::uint64_t seed) {
-    Block& block = pager_.create(size);
+    Block& block = pager_.storages().create(size);
     blocks_.push_back(&block);
     fill(block, seed);
     return block;
   }
   void destroy(Block& block) {
     blocks_.erase(std::find(blocks_.begin(), blocks_.end(), &block));
-    pager_.destroy(block);
+    pager_.storages().destroy(block);
   }
 
   /// As an op with one argument does.
@@ -113,7 +113,7 @@ class PagerTest : public testing::Test {
     return is_filled(block, seed);
   }
 
-  Statistics counts() { return pager_.statistics(); }
+  Statistics counts() { return pager_.accounts().statistics(); }
   base::Bytes witness() const { return arena::resident_size(space_.begin(), space_.end()); }
 
   void TearDown() override {

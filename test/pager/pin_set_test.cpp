@@ -51,10 +51,10 @@ TEST_F(PinSetTest, EvictsTheLeastRecentlyUsedOfWhatItDoesNotNeed) {
   start(room_for(4));
   std::vector<Block*> made;
   for (std::uint64_t i = 0; i < 4; ++i) {
-    pager_.at_op_boundary();
+    pager_.boundaries().op_begins();
     made.push_back(&make(kBlock, i));
   }
-  pager_.at_op_boundary();
+  pager_.boundaries().op_begins();
   EXPECT_TRUE(holds(*made[0], 0));
   make(kBlock, 4);
   EXPECT_FALSE(made[0]->is_absent());
@@ -89,7 +89,7 @@ TEST_F(PinSetTest, ACreationThatDoesNotFitChangesNothing) {
     PinSet op(pager_, Temporaries::kKeep);
     op.see(block, Access::kRead);
     op.admit();
-    EXPECT_THROW(pager_.create(room_for(3)), OverBudget);
+    EXPECT_THROW(pager_.storages().create(room_for(3)), OverBudget);
     EXPECT_EQ(pins(), 1u);
   }
   EXPECT_EQ(counts().live_blocks, 1u);
@@ -199,12 +199,12 @@ TEST_F(PinSetTest, ABlockThatDiesPinnedGivesItsMemoryBackAtOnceAndItsRecordLater
 TEST_F(PinSetTest, AnAddressIsFoundWhileItsBlockLives) {
   start(1_MiB);
   Block& block = make(kBlock, 1);
-  EXPECT_EQ(pager_.find(block.data), &block);
+  EXPECT_EQ(pager_.storages().find(block.data), &block);
   pager_.page_out_all();
-  EXPECT_EQ(pager_.find(block.data), &block);
+  EXPECT_EQ(pager_.storages().find(block.data), &block);
   const std::byte* data = block.data;
   destroy(block);
-  EXPECT_EQ(pager_.find(data), nullptr);
+  EXPECT_EQ(pager_.storages().find(data), nullptr);
 }
 
 }  // namespace

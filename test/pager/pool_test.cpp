@@ -14,8 +14,9 @@ TEST_F(PoolTest, ASteadyStateMakesNoSystemCall) {
     start(budget);
     const auto step = [&] {
       std::vector<Block*> made;
-      for (const Bytes size : {64_KiB, 20_KiB, 3_MiB, 64_KiB, 5_MiB, 1_MiB}) made.push_back(&pager_.create(size));
-      for (Block* block : made) pager_.destroy(*block);
+      for (const Bytes size : {64_KiB, 20_KiB, 3_MiB, 64_KiB, 5_MiB, 1_MiB})
+        made.push_back(&pager_.storages().create(size));
+      for (Block* block : made) pager_.storages().destroy(*block);
     };
     for (int i = 0; i < 3; ++i) step();
     const std::uint64_t before = counts().system_calls;
@@ -98,7 +99,8 @@ TEST_F(PoolTest, PagesOfAnEvictedBlockGoUnderTheNext) {
 
 TEST_F(PoolTest, AnUnlimitedBudgetDoesNotKeepAllThatWasEverTouched) {
   start(kUnlimited);
-  for (std::uint64_t size = 1; size <= 400; ++size) pager_.destroy(pager_.create(Bytes(size << 12) + 1_MiB));
+  for (std::uint64_t size = 1; size <= 400; ++size)
+    pager_.storages().destroy(pager_.storages().create(Bytes(size << 12) + 1_MiB));
   EXPECT_LE(counts().pooled_bytes, (64_MiB + 4_MiB).count());
 }
 
@@ -116,10 +118,10 @@ TEST_F(PoolTest, MappingsDoNotGrowWithTheNumberOfEvictions) {
 
 TEST_F(PoolTest, WitnessIsAskedEverySoManyOps) {
   pager_.start({.budget = kUnlimited, .fuzz = {}, .witness_ops = 4, .curve = false}, ram_queues());
-  for (int op = 0; op < 3; ++op) pager_.at_op_boundary();
+  for (int op = 0; op < 3; ++op) pager_.boundaries().op_begins();
   make(1_MiB, 1);
   EXPECT_EQ(counts().witness_peak_bytes, 0u);
-  pager_.at_op_boundary();
+  pager_.boundaries().op_begins();
   EXPECT_EQ(counts().witness_peak_bytes, (1_MiB).count());
   EXPECT_EQ(counts().ops, 4u);
 }
@@ -127,10 +129,10 @@ TEST_F(PoolTest, WitnessIsAskedEverySoManyOps) {
 TEST_F(PoolTest, TheCurveFollowsLiveAndChargedBytes) {
   pager_.start({.budget = room_for(2), .fuzz = {}, .witness_ops = 0, .curve = true}, ram_queues());
   for (std::uint64_t i = 0; i < 4; ++i) {
-    pager_.at_op_boundary();
+    pager_.boundaries().op_begins();
     make(kBlock, i);
   }
-  const std::vector<Curve::Point> curve = pager_.curve();
+  const std::vector<Curve::Point> curve = pager_.accounts().curve();
   ASSERT_EQ(curve.size(), 4u);
   for (std::uint64_t i = 0; i < 4; ++i) {
     EXPECT_EQ(curve[i].op, i + 1);
@@ -150,7 +152,7 @@ class FuzzTest : public PagerTest {
     start_fuzzing(seed);
     std::vector<bool> absent;
     for (std::uint64_t i = 0; i < 16; ++i) make(kBlock, i);
-    for (int op = 0; op < 4; ++op) pager_.at_op_boundary();
+    for (int op = 0; op < 4; ++op) pager_.boundaries().op_begins();
     for (std::uint64_t i = 0; i < 16; ++i) absent.push_back(blocks_[i]->is_absent());
     EXPECT_EQ(counts().fuzz_page_outs, 8u);
     for (std::uint64_t i = 0; i < 16; ++i) EXPECT_TRUE(holds(*blocks_[i], i));
@@ -170,7 +172,7 @@ TEST_F(FuzzTest, NeverEvictsAPinnedBlock) {
   start_fuzzing(3);
   PinSet op(pager_, Temporaries::kKeep);
   Block& block = make(kBlock, 1);
-  for (int i = 0; i < 100; ++i) pager_.at_op_boundary();
+  for (int i = 0; i < 100; ++i) pager_.boundaries().op_begins();
   EXPECT_FALSE(block.is_absent());
   EXPECT_EQ(counts().fuzz_page_outs, 0u);
 }
@@ -178,7 +180,7 @@ TEST_F(FuzzTest, NeverEvictsAPinnedBlock) {
 TEST_F(FuzzTest, ShowsStaleAccessByPoison) {
   start_fuzzing(4);
   destroy(make(kBlock, 1));
-  const Block& reused = pager_.create(kBlock);
+  const Block& reused = pager_.storages().create(kBlock);
   blocks_.push_back(const_cast<Block*>(&reused));
   EXPECT_TRUE(std::all_of(reused.data, reused.data + kBlock.count(), [](std::byte b) { return b == std::byte{0xFF}; }));
 }

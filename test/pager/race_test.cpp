@@ -57,11 +57,11 @@ class RaceTest : public PagerTest {
       wrong_ += is_filled(*shared_, kShared) ? 0 : 1;
       seeds[written] = random();
       fill(*own[written], seeds[written]);
-      Block& temporary = pager_.create(kBlock);
+      Block& temporary = pager_.storages().create(kBlock);
       fill(temporary, thread);
       wrong_ += is_filled(temporary, thread) ? 0 : 1;
-      pager_.destroy(temporary);
-      pager_.at_op_boundary();
+      pager_.storages().destroy(temporary);
+      pager_.boundaries().op_begins();
     }
     for (std::size_t i = 0; i < kOwn; ++i) final_seeds_[thread * kOwn + i] = seeds[i];
   }
@@ -123,7 +123,7 @@ TEST_F(RaceTest, DirectAccessesAreServedWhileOthersPage) {
   std::thread direct([&] {
     std::vector<Block*> own;
     for (std::uint64_t i = 0; i < 4; ++i) {
-      own.push_back(&pager_.create(kBlock));
+      own.push_back(&pager_.storages().create(kBlock));
       fill(*own[i], i);
     }
     for (std::uint64_t pass = 0; !stop; ++pass) {
@@ -133,7 +133,7 @@ TEST_F(RaceTest, DirectAccessesAreServedWhileOthersPage) {
       }
       ++passes;
     }
-    for (Block* block : own) pager_.destroy(*block);
+    for (Block* block : own) pager_.storages().destroy(*block);
   });
   run_threads(600);
   stop = true;
@@ -174,13 +174,13 @@ TEST_F(RaceTest, ABlockDiesWhileItsLastPinEnds) {
     for (int i = 0; i < kRounds; ++i) {
       Block* block = nullptr;
       while ((block = handed.exchange(nullptr)) == nullptr) std::this_thread::yield();
-      pager_.destroy(*block);
+      pager_.storages().destroy(*block);
     }
   });
   for (int i = 0; i < kRounds; ++i) {
     while (handed != nullptr) std::this_thread::yield();
     PinSet op(pager_, Temporaries::kKeep);
-    handed = &pager_.create(16_KiB);
+    handed = &pager_.storages().create(16_KiB);
   }
   destroyer.join();
   EXPECT_EQ(counts().records, 0u);

@@ -60,7 +60,7 @@ class RandomProgramTest : public PagerTest, public testing::WithParamInterface<S
   void create() {
     const Bytes size(below(12) == 0 ? (2 << 20) + below(3 << 20) : 1 + below(128 << 10));
     Block* block = nullptr;
-    if (!try_within(unevictable() + round_up(size, kPage), [&] { block = &pager_.create(size); })) return;
+    if (!try_within(unevictable() + round_up(size, kPage), [&] { block = &pager_.storages().create(size); })) return;
     blocks_.push_back(block);
     if (!ops_.empty() && ops_.back().keeps) ops_.back().pinned.push_back(block);
     write_directly(*block);
@@ -98,12 +98,12 @@ class RandomProgramTest : public PagerTest, public testing::WithParamInterface<S
     if (below(2) == 0 || exports_.size() > 3) {
       if (exports_.empty()) return;
       const auto which = exports_.begin() + static_cast<std::ptrdiff_t>(below(exports_.size()));
-      pager_.unpin_export(**which);
+      pager_.outside().unpin_export(**which);
       exports_.erase(which);
       return;
     }
     Block& block = any_block();
-    if (try_within(unevictable({&block}), [&] { pager_.pin_export(block.data + below(block.size.count())); }))
+    if (try_within(unevictable({&block}), [&] { pager_.outside().pin_export(block.data + below(block.size.count())); }))
       exports_.push_back(&block);
   }
 
@@ -115,7 +115,7 @@ class RandomProgramTest : public PagerTest, public testing::WithParamInterface<S
   }
 
   void step() {
-    pager_.at_op_boundary();
+    pager_.boundaries().op_begins();
     const std::uint64_t kind = below(20);
     if (blocks_.empty() || (kind < 6 && blocks_.size() < 60)) return create();
     if (kind < 8) return kill(any_block());
@@ -164,7 +164,7 @@ TEST_P(RandomProgramTest, KeepsTheBudgetAndEveryByte) {
     if (HasFailure()) break;
   }
   while (!ops_.empty()) ops_.pop_back();
-  for (Block* block : exports_) pager_.unpin_export(*block);
+  for (Block* block : exports_) pager_.outside().unpin_export(*block);
   for (Block* block : blocks_) ASSERT_TRUE(holds(*block, seeds_[block]));
   const Statistics end = counts();
   EXPECT_GT(refused_, 0);

@@ -76,10 +76,10 @@ TEST_F(RelocatingTest, ADirectReaderHasWhatLeavesBack) {
 
 TEST_F(RelocatingTest, AnExportHasWhatLeavesBack) {
   const auto [first, second] = take_two_away();
-  pager_.pin_export(second);
+  pager_.outside().pin_export(second);
   EXPECT_TRUE(is_filled(second, 2));
   EXPECT_EQ(counts().page_ins, 0u);
-  pager_.unpin_export(second);
+  pager_.outside().unpin_export(second);
   told_.holds = false;
 }
 

@@ -32,7 +32,7 @@ TEST_P(ResidencyTest, ABlockKeepsItsAddressForLife) {
   Block& other = make(3_MiB, 2);
   EXPECT_TRUE(holds(block, 1));
   EXPECT_EQ(block.data, data);
-  EXPECT_EQ(pager_.find(data), &block);
+  EXPECT_EQ(pager_.storages().find(data), &block);
   EXPECT_NE(other.data, data);
 }
 
@@ -179,12 +179,12 @@ TEST_P(ResidencyTest, ANewSessionPagesWhatTheLastOneLeft) {
 
 TEST_P(ResidencyTest, WhatTheLastSessionUsedIsOlderThanWhatThisOneUses) {
   start(kUnlimited);
-  for (int op = 0; op < 100; ++op) pager_.at_op_boundary();
+  for (int op = 0; op < 100; ++op) pager_.boundaries().op_begins();
   Block& old = make(kBlock, 1);
   pager_.stop();
   start(room_for(2));
   EXPECT_EQ(counts().ops, 0u);
-  pager_.at_op_boundary();
+  pager_.boundaries().op_begins();
   Block& used = make(kBlock, 2);
   make(kBlock, 3);
   EXPECT_TRUE(old.is_absent());

@@ -72,22 +72,22 @@ class SinkTest : public PagerTest {
 TEST_F(SinkTest, IsToldOfOpsAndOfWhatTheyMakeAndFree) {
   start(1_GiB);
   pager_.set_sink(&notes);
-  Block& first = pager_.create(20'000_B);
+  Block& first = pager_.storages().create(20'000_B);
   {
     PinSet pins(pager_, Temporaries::kKeep);
     pins.see(first, Access::kRead);
     pins.admit();
     std::optional<RecordedOp> op, inner;
     begin(op, pins, "outer", {&first});
-    Block& second = pager_.create(16_KiB);
+    Block& second = pager_.storages().create(16_KiB);
     PinSet inner_pins(pager_, Temporaries::kKeep);
     begin(inner, inner_pins, "inner", {&second});
     inner.reset();
-    pager_.destroy(second);
+    pager_.storages().destroy(second);
   }
-  pager_.destroy(first);
+  pager_.storages().destroy(first);
   pager_.set_sink(nullptr);
-  pager_.destroy(pager_.create(16_KiB));  // told to nobody
+  pager_.storages().destroy(pager_.storages().create(16_KiB));  // told to nobody
   EXPECT_EQ(notes.list,
             (List{"slab 0", "op 0 makes 1: 20000 charged 20480", "begins outer r1", "op 1 makes 2: 16384 charged 16384",
                   "op 1 touches r2", "op 1 frees 2", "op 1 ends", "op 0 frees 1"}));
@@ -102,7 +102,7 @@ TEST_F(SinkTest, WhatItTakesItselfIsNoTimeOfTheOp) {
     PinSet pins(pager_, Temporaries::kKeep);
     std::optional<RecordedOp> op;
     begin(op, pins, "op", {});
-    pager_.destroy(pager_.create(16_KiB));
+    pager_.storages().destroy(pager_.storages().create(16_KiB));
   }
   pager_.set_sink(nullptr);
   EXPECT_LT(notes.time, notes.takes);
@@ -110,33 +110,33 @@ TEST_F(SinkTest, WhatItTakesItselfIsNoTimeOfTheOp) {
 
 TEST_F(SinkTest, IsToldFirstOfWhatIsThere) {
   start(1_GiB);
-  Block& first = pager_.create(16_KiB);
-  Block& second = pager_.create(32_KiB);
+  Block& first = pager_.storages().create(16_KiB);
+  Block& second = pager_.storages().create(32_KiB);
   pager_.page_out_all();
   pager_.set_sink(&notes);
   EXPECT_EQ(notes.list, (List{"op 0 makes 1: 16384 charged 16384", "op 0 makes 2: 32768 charged 32768", "slab 0"}));
   pager_.set_sink(nullptr);
-  pager_.destroy(first), pager_.destroy(second);
+  pager_.storages().destroy(first), pager_.storages().destroy(second);
 }
 
 /// Whichever thread frees them, and whatever it does just then.
 TEST_F(SinkTest, IsToldOfTheProgramsBlocksAndNotOfThoseOfReplays) {
   start(1_GiB);
   pager_.set_sink(&notes);
-  Block& first = pager_.create(16_KiB);
+  Block& first = pager_.storages().create(16_KiB);
   t_state.replaying = Replaying::kOnDemand;
-  Block& made = pager_.create(16_KiB);
-  pager_.destroy(first);
+  Block& made = pager_.storages().create(16_KiB);
+  pager_.storages().destroy(first);
   t_state.replaying = Replaying::kNo;
   pager_.set_sink(&notes);
-  pager_.destroy(made);
+  pager_.storages().destroy(made);
   pager_.set_sink(nullptr);
   EXPECT_EQ(notes.list, (List{"slab 0", "op 0 makes 1: 16384 charged 16384", "op 0 frees 1", "slab 0"}));
 }
 
 TEST_F(SinkTest, OpOfAPythonKernelReadsWhatThatKernelWasGiven) {
   start(1_GiB);
-  Block& argument = pager_.create(16_KiB);
+  Block& argument = pager_.storages().create(16_KiB);
   pager_.set_sink(&notes);
   notes.list.clear();
   {
@@ -149,7 +149,7 @@ TEST_F(SinkTest, OpOfAPythonKernelReadsWhatThatKernelWasGiven) {
   }
   EXPECT_EQ(notes.list, (List{"begins mul r1", "op 1 ends"}));
   pager_.set_sink(nullptr);
-  pager_.destroy(argument);
+  pager_.storages().destroy(argument);
 }
 
 TEST_F(SinkTest, IsToldNothingInAFork) {

@@ -10,7 +10,7 @@ class VictimsTest : public ExecutorTest {
  protected:
   void start_with_room_for(std::uint64_t blocks) {
     start(room_for(blocks));
-    pager_.follow(&script_);
+    pager_.following().follow(&script_);
   }
   void run_ops(int count) {
     for (int i = 0; i < count; ++i) run_op();
@@ -27,7 +27,7 @@ TEST_F(VictimsTest, TheFarthestNextUseLeavesNotTheLeastRecentlyUsed) {
   EXPECT_TRUE(farthest.is_absent());
   EXPECT_FALSE(oldest.is_absent());
   EXPECT_FALSE(newest.is_absent());
-  pager_.at_op_boundary();
+  pager_.boundaries().op_begins();
   make(kBlock, 5);
   EXPECT_TRUE(newest.is_absent()) << "the next farthest, though it was used last";
   EXPECT_FALSE(oldest.is_absent());
@@ -68,7 +68,7 @@ TEST_F(VictimsTest, TheLastToGoIsWhatWasAccessedSinceTheLastOp) {
   script_.next_uses = {{&accessed, 1000}, {&near, 1}, {&far, 2}};
   pager_.page_out_all();
   for (Block* block : {&near, &far}) run_op(block);
-  pager_.at_op_boundary();
+  pager_.boundaries().op_begins();
   EXPECT_TRUE(is_filled(accessed, 1));  // outside any op
   make(kBlock, 4);
   EXPECT_TRUE(far.is_absent());
@@ -91,7 +91,7 @@ TEST_F(VictimsTest, WhatAnOpHasPinnedStaysThoughItsNextUseIsFarthest) {
     PinSet pins(pager_, Temporaries::kKeep);
     pins.see(pinned, Access::kRead);
     pins.admit();
-    pager_.at_op_boundary();  // so that it is not spared for its access
+    pager_.boundaries().op_begins();  // so that it is not spared for its access
     make(kBlock, 3);
     EXPECT_FALSE(pinned.is_absent());
     EXPECT_TRUE(other.is_absent());

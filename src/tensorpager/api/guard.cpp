@@ -12,7 +12,7 @@ namespace tensorpager {
 struct Guard::Held {
   explicit Held(const at::TensorBase& guarded) : tensor(guarded) {}
   ~Held() {
-    for (pager::Block* block : blocks) session::Session::find()->pager().unpin_export(*block);
+    for (pager::Block* block : blocks) session::Session::find()->pager().outside().unpin_export(*block);
   }
   Held(const Held&) = delete;
   Held& operator=(const Held&) = delete;
@@ -26,7 +26,7 @@ Guard::Guard(const at::TensorBase& tensor) : held_(std::make_unique<Held>(tensor
   if (session == nullptr) return;
   const auto pin = [&](pager::Block& block) {
     held_->blocks.reserve(held_->blocks.size() + 1);  // before the pin, which would be lost if push_back failed
-    session->pager().pin_export(block);
+    session->pager().outside().pin_export(block);
     held_->blocks.push_back(&block);
   };
   try {

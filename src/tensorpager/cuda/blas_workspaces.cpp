@@ -69,7 +69,7 @@ void* BlasWorkspaces::take(base::Bytes size) {
     }
   }
   try {
-    void* const at = pager_.acquire_for_good(size);
+    void* const at = pager_.storages().acquire_for_good(size);
     const std::lock_guard lock(mutex_);
     kinds_.emplace(at, kind);
     return at;

@@ -30,8 +30,8 @@ CardMemory::CardMemory(Bytes budget, void (*thread_observer)())
       space_(arena_->begin(), arena_->size(), memory::DeviceArena::kGranule),
       binding_(space_, storages_, std::unique_ptr<memory::ArenaMemory>(arena_), memory::PlaceReuse::kDuringCopy),
       pager_(space_, binding_, std::make_unique<pager::LruPolicy>()),
-      small_([this] { return pager_.acquire_slab_chunk(memory::SmallStorages::kChunk); },
-             [this](device::Queue waiter, device::QueueSet others) { pager_.order_queue(waiter, others); }),
+      small_([this] { return pager_.storages().acquire_slab_chunk(memory::SmallStorages::kChunk); },
+             [this](device::Queue waiter, device::QueueSet others) { pager_.ordering().order_queue(waiter, others); }),
       allocator_(pager_, streams_, small_, thread_observer) {
   binding_.places().expect_slabs(BlasWorkspaces::usual());
 }

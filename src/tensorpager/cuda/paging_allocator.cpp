@@ -78,7 +78,7 @@ c10::DataPtr PagingAllocator::allocate(std::size_t size) {
       return {at, at, &free_any, here};
     }
     if (void* const at = workspaces_.take(Bytes(size))) return {at, at, &BlasWorkspaces::give_back, here};
-    const pager::Block& block = pager_.create(Bytes(size));
+    const pager::Block& block = pager_.storages().create(Bytes(size));
     return {block.data, block.data, &memory::free_block, here};
   } catch (const base::OverBudget& error) {
     for (const auto& observer : observers_)
@@ -94,7 +94,7 @@ c10::DeleterFnPtr PagingAllocator::raw_deleter() const { return &free_any; }
 /// Returns false if the memory is none of ours.
 bool PagingAllocator::free(void* at) {
   if (small_.free(at)) return true;
-  const pager::Block* const block = pager_.find_around(at);
+  const pager::Block* const block = pager_.outside().find_around(at);
   if (block == nullptr || block->data != at) return false;
   memory::free_block(at);
   return true;
@@ -110,7 +110,7 @@ void* PagingAllocator::raw_alloc_with_stream(std::size_t size, cudaStream_t stre
   if (at == nullptr) return nullptr;
   const device::Queue queue = streams_.queue_of(stream);
   if (small_.note_use(at, queue)) return at;
-  if (pager::Block* const block = pager_.find_around(at)) pager_.note_use(*block, queue);
+  if (pager::Block* const block = pager_.outside().find_around(at)) pager_.ordering().note_use(*block, queue);
   return at;
 }
 
@@ -124,10 +124,10 @@ void PagingAllocator::recordStream(const c10::DataPtr& pointer, c10::cuda::CUDAS
   if (pointer.get_deleter() == &memory::TorchStorages::free_claimed)
     block = static_cast<pager::Block*>(pointer.get_context());
   else if (pointer.get_deleter() == &memory::free_block)
-    block = pager_.find_around(pointer.get());
+    block = pager_.outside().find_around(pointer.get());
   else if (pointer.get_deleter() != &free_any || !small_.note_use(pointer.get(), streams_.queue_behind(stream)))
     return previous_->recordStream(pointer, stream);
-  if (block != nullptr) pager_.note_use(*block, streams_.queue_behind(stream));
+  if (block != nullptr) pager_.ordering().note_use(*block, streams_.queue_behind(stream));
 }
 
 void PagingAllocator::copy_data(void* to, const void* from, std::size_t size) const {
@@ -139,7 +139,7 @@ void PagingAllocator::emptyCache(MempoolId_t pool) { previous_->emptyCache(pool)
 /// What is charged counts as allocated; the arena is what is reserved.
 c10::CachingDeviceAllocator::DeviceStats PagingAllocator::getDeviceStats(DeviceIndex device) {
   if (!is_ours(device)) return previous_->getDeviceStats(device);
-  const pager::Pager::Charges charges = pager_.charges();
+  const pager::Accounts::Charges charges = pager_.accounts().charges();
   const auto signed_of = [](std::uint64_t n) { return static_cast<std::int64_t>(n); };
   c10::CachingDeviceAllocator::DeviceStats stats;
   const auto all = static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE);
@@ -162,13 +162,13 @@ void PagingAllocator::resetAccumulatedStats(DeviceIndex device) {
 
 void PagingAllocator::resetPeakStats(DeviceIndex device) {
   if (!is_ours(device)) return previous_->resetPeakStats(device);
-  pager_.forget_peak();
+  pager_.accounts().forget_peak();
 }
 
 std::pair<std::size_t, std::size_t> PagingAllocator::getMemoryInfo(DeviceIndex device) {
   if (!is_ours(device)) return previous_->getMemoryInfo(device);
   const std::uint64_t budget = pager_.budget().count();
-  return {budget - std::min(budget, pager_.charged().count()), budget};
+  return {budget - std::min(budget, pager_.accounts().charged().count()), budget};
 }
 
 void PagingAllocator::init(int devices) {
@@ -216,7 +216,7 @@ bool PagingAllocator::checkPoolLiveAllocations(DeviceIndex, MempoolId_t, const s
 }
 
 torch_allocator::ShareableHandle PagingAllocator::shareIpcHandle(void* at) {
-  TORCH_CHECK(pager_.find_around(at) == nullptr,
+  TORCH_CHECK(pager_.outside().find_around(at) == nullptr,
               "Tensorpager: a CUDA tensor cannot be shared with another process under a budget, as its address "
               "changes; share a copy on the CPU");
   return previous_->shareIpcHandle(at);

@@ -14,7 +14,7 @@ namespace tensorpager::guide {
 namespace {
 
 ProgressMeter::Reading read(pager::Pager& pager, const trace::Recorder& recorder, std::uint64_t ops) {
-  const pager::Account account = pager.account();
+  const pager::Account account = pager.accounts().account();
   return {.ops = ops,
           .followed = account.followed_ops,
           .missed = account.plan_misses,
@@ -40,7 +40,7 @@ const char* name_of(Profile::Origin origin, bool replaces) {
 
 void Guide::activate_user_supplied(Profile profile) {
   auto shared = std::make_shared<Profile>(std::move(profile));
-  pager_.call_at_boundary([this, shared] {
+  pager_.boundaries().call_once([this, shared] {
     shared->thread = this_thread();
     activate(shared);
   });
@@ -86,7 +86,7 @@ void Guide::activate(const std::shared_ptr<const Profile>& profile) {
     auto follower = std::make_unique<follow::PlanSwitch>(agendas);
     // Where the program is in a user-supplied plan, the follower finds out.
     bool is_there = profile->origin == Profile::Origin::kUser;
-    pager_.follow(follower.get(), [&](const auto& blocks) {
+    pager_.following().follow(follower.get(), [&](const auto& blocks) {
       if (!is_there) is_there = catch_up(*follower, *profile, stream, blocks);
     });
     if (!is_there) return deactivate();
@@ -100,7 +100,7 @@ void Guide::activate(const std::shared_ptr<const Profile>& profile) {
 
 void Guide::note_active(const std::shared_ptr<const Profile>& profile) {
   const ProgressMeter::Reading now = read(pager_, recorder_, ops_);
-  const pager::TransferCosts costs = pager_.transfer_costs();
+  const pager::TransferCosts costs = pager_.accounts().transfer_costs();
   const ClassProfile& most = profile->classes.front();
   const Adherence::Counts counts{.ops = now.ops, .followed = now.followed};
   bool replaces = false;
@@ -129,7 +129,7 @@ void Guide::note_active(const std::shared_ptr<const Profile>& profile) {
 }
 
 void Guide::deactivate() {
-  pager_.follow(nullptr);
+  pager_.following().follow(nullptr);
   follower_.reset();
   const std::lock_guard lock(mutex_);
   phase_ = phase_after(phase_, Event::kDeactivated).value_or(phase_);
@@ -137,7 +137,7 @@ void Guide::deactivate() {
 
 /// Whether the program does as planned.
 void Guide::check() {
-  const Adherence::Counts now{.ops = ops_, .followed = pager_.account().followed_ops};
+  const Adherence::Counts now{.ops = ops_, .followed = pager_.accounts().account().followed_ops};
   Adherence::Verdict verdict = Adherence::Verdict::kKeep;
   {
     const std::lock_guard lock(mutex_);

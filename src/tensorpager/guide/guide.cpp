@@ -59,8 +59,8 @@ void Guide::stop() {
     schedule_.stop();
   }
   worker_.stop();
-  pager_.call_at_boundary({});
-  pager_.follow(nullptr);
+  pager_.boundaries().call_once({});
+  pager_.following().follow(nullptr);
 }
 
 bool Guide::is_recording_paused() const {
@@ -100,7 +100,7 @@ void Guide::hint(base::Hint hint) noexcept {
 /// Calls `task` where the program's next op begins, or that after so many ops; nothing is under way there. It takes the
 /// place of a task that was not called yet.
 void Guide::call_at_boundary(void (Guide::*task)(), std::uint64_t after_ops) {
-  pager_.call_at_boundary([this, task] { (this->*task)(); }, after_ops);
+  pager_.boundaries().call_once([this, task] { (this->*task)(); }, after_ops);
 }
 
 void Guide::at_boundary() {
@@ -150,9 +150,10 @@ void Guide::request_analysis() {
 void Guide::run_analysis() {
   try {
     // Ops of which the times are not known yet are not in the stream. How many these are differs from run to run.
-    if (device::OpClock* const clock = pager_.op_clock(); clock != nullptr && options_.waits) clock->tell_of_all();
+    if (device::OpClock* const clock = pager_.ordering().op_clock(); clock != nullptr && options_.waits)
+      clock->tell_of_all();
     const trace::Stream stream = recorder_.stream();
-    const pager::TransferCosts costs = pager_.transfer_costs();
+    const pager::TransferCosts costs = pager_.accounts().transfer_costs();
     std::shared_ptr<const Profile> known;
     pager::TransferCosts before;
     {

@@ -44,11 +44,11 @@ auto& g_under_way = *new std::vector<UnderWay>;  // never destroyed: exit handle
 std::atomic<std::size_t> g_going_on_count{0};    // of these, those that go on by themselves
 
 void pin(const std::byte* data, std::vector<pager::Block*>& blocks) {
-  if (pager::Block* block = g_target.pager->pin_export(data)) blocks.push_back(block);
+  if (pager::Block* block = g_target.pager->outside().pin_export(data)) blocks.push_back(block);
 }
 
 void unpin(const std::vector<pager::Block*>& blocks) {
-  for (pager::Block* block : blocks) g_target.pager->unpin_export(*block);
+  for (pager::Block* block : blocks) g_target.pager->outside().unpin_export(*block);
 }
 
 c10::intrusive_ptr<c10d::Work> find_work(const c10::IValue& value) {

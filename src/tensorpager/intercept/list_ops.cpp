@@ -86,7 +86,7 @@ bool run_in_parts(const c10::OperatorHandle& op, const OpInfo& info, c10::Dispat
   if (bytes.size() < 2 || total.count() <= rounded(budget) / kWholeShare) return false;
 
   const Bytes largest = *std::max_element(bytes.begin(), bytes.end());
-  while (const auto shortage = g_target.pager->shortage_for(largest))
+  while (const auto shortage = g_target.pager->admission().shortage_for(largest))
     if (largest > budget || !wait_for_a_collective())
       throw_out_of_memory(describe_call(info.name.c_str(), c10::ArrayRef<c10::IValue>(arguments)), shortage->what());
 

@@ -54,7 +54,7 @@ template <typename Call>
 template <typename Call>
 [[gnu::always_inline]] inline decltype(auto) run_op(Call call) {
   release_finished_collectives();
-  g_target.pager->at_op_boundary();
+  g_target.pager->boundaries().op_begins();
   if (call.multiplies() && g_target.before_products != nullptr) [[unlikely]]
     g_target.before_products();
   Frame frame(call.room(), call.temporaries());

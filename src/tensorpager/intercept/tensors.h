@@ -56,7 +56,7 @@ class BlockFinder {
     if (claimed_ != nullptr && pointer.get_deleter() == claimed_) {
       auto& block = *static_cast<pager::Block*>(pointer.get_context());
       if (block.holder != &storage) [[unlikely]]
-        pager_.claim(block, &storage);
+        pager_.storages().claim(block, &storage);
       visit(block);
       return;
     }
@@ -67,9 +67,9 @@ class BlockFinder {
       return;
     }
     if (space_.is_slab(data)) return;
-    pager::Block* block = pager_.find(data);
+    pager::Block* block = pager_.storages().find(data);
     if (block == nullptr) return;
-    if (claimed_ != nullptr) pager_.claim(*block, &storage);
+    if (claimed_ != nullptr) pager_.storages().claim(*block, &storage);
     visit(*block);
   }
 
@@ -79,7 +79,7 @@ class BlockFinder {
     if (claimed_ != nullptr && pointer.get_deleter() == claimed_)
       return static_cast<pager::Block*>(pointer.get_context());
     const void* data = pointer.get();
-    return space_.contains(data) && !space_.is_slab(data) ? pager_.find(data) : nullptr;
+    return space_.contains(data) && !space_.is_slab(data) ? pager_.storages().find(data) : nullptr;
   }
 
   template <typename Visit>

@@ -15,15 +15,15 @@ struct sigaction g_previous {};  // the handler that ours replaced last
 struct sigaction g_first {};     // the handler that ours replaced first
 [[gnu::tls_model("initial-exec")]] constinit thread_local bool t_passing_on = false;
 
-pager::Pager::FaultKind kind_of(const void* context) {
+pager::OutsideAccess::FaultKind kind_of(const void* context) {
 #if defined(__x86_64__)
   constexpr unsigned long long kWriteBit = 2;  // of the page fault's error code
   const auto* machine = &static_cast<const ucontext_t*>(context)->uc_mcontext;
   const bool write = (static_cast<unsigned long long>(machine->gregs[REG_ERR]) & kWriteBit) != 0;
-  return write ? pager::Pager::FaultKind::kWrite : pager::Pager::FaultKind::kRead;
+  return write ? pager::OutsideAccess::FaultKind::kWrite : pager::OutsideAccess::FaultKind::kRead;
 #else
   static_cast<void>(context);
-  return pager::Pager::FaultKind::kUnknown;
+  return pager::OutsideAccess::FaultKind::kUnknown;
 #endif
 }
 
@@ -49,7 +49,7 @@ void on_fault(int signal_number, siginfo_t* info, void* context) {
   const int saved_errno = errno;
   pager::Pager* pager = g_pager.load(std::memory_order_acquire);
   const bool is_access = info->si_code > 0;  // sent by the kernel, not by kill()
-  if (pager != nullptr && is_access && pager->serve_fault(info->si_addr, kind_of(context))) {
+  if (pager != nullptr && is_access && pager->outside().serve_fault(info->si_addr, kind_of(context))) {
     if (auto* observer = g_observer.load(std::memory_order_relaxed)) observer();
     errno = saved_errno;
     return;

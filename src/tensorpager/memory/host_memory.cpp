@@ -22,7 +22,7 @@ std::unique_ptr<pager::Binding> make_binding(const base::Config& config, arena::
 HostMemory::HostMemory(const base::Config& config, void (*thread_observer)())
     : binding_(make_binding(config, space_, storages_)),
       pager_(space_, *binding_, std::make_unique<pager::LruPolicy>()),
-      slabs_([this] { return pager_.acquire_slab_chunk(arena::Slabs::kChunk); }),
+      slabs_([this] { return pager_.storages().acquire_slab_chunk(arena::Slabs::kChunk); }),
       allocator_(pager_, slabs_, thread_observer) {}
 
 std::unique_ptr<transfer::Queues> HostMemory::make_queues(const base::Config& config, base::Bytes) {

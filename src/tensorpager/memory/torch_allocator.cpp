@@ -22,7 +22,7 @@ void free_small(void* data) { g_slabs->free(data); }
 void free_nothing(void*) {}
 void free_any(void* data) {
   if (data == nullptr) return;
-  if (g_pager->find(data) != nullptr)
+  if (g_pager->storages().find(data) != nullptr)
     free_block(data);
   else
     free_small(data);
@@ -30,8 +30,8 @@ void free_any(void* data) {
 
 }  // namespace
 
-void free_block(void* data) { free_known(*g_pager->find(data)); }
-void free_known(pager::Block& block) { g_pager->destroy(block); }
+void free_block(void* data) { free_known(*g_pager->storages().find(data)); }
+void free_known(pager::Block& block) { g_pager->storages().destroy(block); }
 void free_blocks_of(pager::Pager& pager) { g_pager = &pager; }
 
 TorchAllocator::TorchAllocator(pager::Pager& pager, arena::Slabs& slabs, void (*thread_observer)())
@@ -58,7 +58,7 @@ c10::DataPtr TorchAllocator::allocate(std::size_t size) {
       void* data = slabs_.allocate(size);
       return {data, data, &free_small, at::kCPU};
     }
-    std::byte* data = pager_.create(base::Bytes(size)).data;
+    std::byte* data = pager_.storages().create(base::Bytes(size)).data;
     return {data, data, &free_block, at::kCPU};
   } catch (const base::OverBudget& error) {
     pager::note_shortage(error.what());
@@ -72,7 +72,7 @@ c10::DataPtr TorchAllocator::allocate(std::size_t size) {
 bool TorchAllocator::is_simple_data_ptr(const c10::DataPtr& pointer) const {
   // Asked before a storage becomes copy-on-write, which then holds the pointer and expects it to be its own context.
   if (pointer.get_deleter() == &TorchStorages::free_claimed)
-    return pager_.unclaim(*static_cast<pager::Block*>(pointer.get_context()));
+    return pager_.storages().unclaim(*static_cast<pager::Block*>(pointer.get_context()));
   const c10::DeleterFnPtr deleter = pointer.get_deleter();
   return deleter == &free_block || deleter == &free_small || pointer.get() == pointer.get_context();
 }

@@ -4,8 +4,6 @@
 #include <utility>
 #include <vector>
 
-#include "tensorpager/base/errors.h"
-#include "tensorpager/pager/pager.h"
 #include "tensorpager/pager/pin_set.h"
 
 namespace tensorpager::pager {
@@ -13,6 +11,53 @@ namespace tensorpager::pager {
 using base::Bytes;
 
 void Admission::admit(PinSet& pins) {
+  // Whatever is thrown, the misses are cleared.
+  struct Clear {
+    decltype(pins.misses_)& list;
+    ~Clear() { list.clear(); }
+  } const clear{pins.misses_};
+  const PagingTime paging = core_.time_paging();
+  core_.relief.with([&] { admit_once(pins); });
+}
+
+void Admission::admit_once(PinSet& pins) {
+  for (;;) {
+    std::vector<std::uint64_t> dropped;
+    {
+      const Lock lock(core_.mutex);
+      dropped = Admission::dropped_among(pins);
+      if (dropped.empty()) {
+        admit_locked(pins);
+        return core_.note_curve();
+      }
+    }
+    pins.unpin_all();  // a replay needs room of its own
+    dropped_.rebuild(dropped);
+  }
+}
+
+void Admission::keep_room(PinSet& pins) {
+  const Lock lock(core_.mutex);
+  if (pins.begun_.end != OpEnd::kUnplanned && births_have_places()) return;
+  make_room_for_births(pins, pins.expected_room());
+}
+
+std::optional<base::OverBudget> Admission::shortage_for(Bytes bytes) {
+  const Lock lock(core_.mutex);
+  const Bytes pinned = room_.pinned();
+  if (pinned + bytes <= ledger_.budget()) return std::nullopt;
+  return base::OverBudget(bytes, pinned, ledger_.budget());
+}
+
+bool Admission::births_have_places() const {
+  if (placed_ == nullptr || !core_.follower.is_told_to_source()) return false;
+  PlacesOfBirths places;
+  core_.executor.source()->places_of_births(places);
+  const auto can_clear = [&](const PlannedPlace& place) { return placed_->places().can_clear(place); };
+  return std::all_of(places.begin(), places.end(), can_clear);
+}
+
+void Admission::admit_locked(PinSet& pins) {
   // The same storage may come twice, once read and once written: the write counts.
   auto& misses = pins.misses_;
   std::sort(misses.begin(), misses.end(),
@@ -33,7 +78,7 @@ std::vector<std::uint64_t> Admission::dropped_among(const PinSet& pins) {
 }
 
 void Admission::pin(PinSet& pins, Block& block, Access access) {
-  TENSORPAGER_CHECK(pager_.pin_if_ready(block, access));
+  TENSORPAGER_CHECK(core_.pins.pin_if_ready(block, access));
   pins.pins_.push_back(&block);
 }
 
@@ -99,10 +144,11 @@ Place Admission::make_place(PinSet& pins, const Wanted& wanted) {
   return room_.make_place(wanted);
 }
 
-void Admission::keep_room(PinSet& pins, Bytes expected) {
+/// Moves the blocks of the set together if they leave no place so large, as far as the budget has it.
+void Admission::make_room_for_births(PinSet& pins, Bytes expected) {
   if (placed_->places().has_gap(expected)) return;
   const Bytes pinned = room_.pinned();
-  const Bytes budget = pager_.budget();
+  const Bytes budget = ledger_.budget();
   transfers_.with_fresh([&] { gather(pins, std::min(expected, std::max(budget, pinned) - pinned)); });
 }
 

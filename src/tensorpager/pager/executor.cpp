@@ -23,6 +23,13 @@ void Executor::follow(ActionSource* source) {
   if (placed_ != nullptr) placed_->places().keep_for_plans(source != nullptr ? source->planned_space() : Bytes(0));
 }
 
+void Executor::count_followed(Statistics& counts) const {
+  if (source_ == nullptr) return;
+  counts.followed_ops += source_->followed_ops();
+  counts.resized_ops += source_->resized_ops();
+  counts.plan_misses += source_->misses();
+}
+
 bool Executor::begin_op(const base::OpSignature& op, std::span<Block* const> touched) {
   actions_.clear();
   const bool is_expected = source_->begin_op(op, touched, actions_);

@@ -34,6 +34,8 @@ class Executor {
   /// Page-outs in flight go on; page-ins to come wait for them. Null: from now on nothing is executed.
   void follow(ActionSource* source);
   ActionSource* source() const { return source_; }
+  /// Adds what the source counted, if there is one.
+  void count_followed(Statistics& counts) const;
   /// Of blocks that the source drops; null: they are paged out instead.
   void set_rebuilder(Rebuilder* rebuilder) { rebuilder_ = rebuilder; }
 

@@ -28,16 +28,20 @@ struct WorkingRoom {
 class PinSet {
  public:
   PinSet(Pager& pager, Temporaries temporaries, WorkingRoom* room = nullptr)
-      : pager_(pager), parent_(t_state.top), temporaries_(temporaries), is_followed_(pager.is_followed()), room_(room) {
+      : pager_(pager),
+        parent_(t_state.top),
+        temporaries_(temporaries),
+        is_followed_(pager.following().is_active()),
+        room_(room) {
     if (parent_ == nullptr) t_state.pinned = 0;
     t_state.top = this;
   }
   ~PinSet() {
     t_state.top = parent_;
     if (arguments_.count() > 0) note_created();
-    for (Block* block : pins_) pager_.unpin(*block);
+    for (Block* block : pins_) pager_.pins().unpin(*block);
     if (begun_.end != OpEnd::kUnplanned) {
-      pager_.end_op(begun_.end);
+      pager_.following().end_op(begun_.end);
       t_state.replayed_later = 0;
     }
   }
@@ -46,7 +50,7 @@ class PinSet {
 
   /// An argument of the op.
   void see(Block& block, Access access) {
-    if (!is_followed_ && pager_.pin_if_ready(block, access)) [[likely]]
+    if (!is_followed_ && pager_.pins().pin_if_ready(block, access)) [[likely]]
       pins_.push_back(&block);
     else
       misses_.push_back({&block, access});
@@ -62,7 +66,7 @@ class PinSet {
   bool follow(const DueReplay& replay) {
     base::InlineVector<Block*, kInline> blocks;
     for (const Miss& miss : misses_) blocks.push_back(miss.block);
-    begun_ = pager_.begin_replay(replay, {blocks.begin(), blocks.size()}, *this);
+    begun_ = pager_.following().begin_replay(replay, {blocks.begin(), blocks.size()}, *this);
     return begun_.end != OpEnd::kUnplanned;
   }
   /// Pins all blocks that were seen. Throws OverBudget or IoError, having changed no contents.
@@ -70,18 +74,18 @@ class PinSet {
     bool is_as_begun = misses_.empty();  // nothing took places, or moved what is pinned, since the op began
     if (is_followed_) pin_ready();
     if (!misses_.empty()) [[unlikely]]
-      pager_.admit(*this);
+      pager_.admission().admit(*this);
     if (room_ != nullptr && pager_.is_placed()) [[unlikely]] {
       note_arguments();
-      if (!is_as_begun || !begun_.births_have_places) pager_.keep_room(*this), is_as_begun = false;
+      if (!is_as_begun || !begun_.births_have_places) pager_.admission().keep_room(*this), is_as_begun = false;
     }
     if (pager_.is_on_device() && (!is_as_begun || !begun_.are_uses_ordered)) [[unlikely]]
-      pager_.order_uses({pins_.begin(), pins_.size()});
-    pager_.note_working_set();
+      pager_.ordering().order_uses({pins_.begin(), pins_.size()});
+    pager_.admission().note_working_set();
   }
   /// R1: pins a result of an inner op, or memory that this op allocated.
   void keep(Block& block) {
-    if (temporaries_ == Temporaries::kKeep && pager_.pin_if_ready(block, Access::kRead)) pins_.push_back(&block);
+    if (temporaries_ == Temporaries::kKeep && pager_.pins().pin_if_ready(block, Access::kRead)) pins_.push_back(&block);
   }
   /// Takes over a pin that is counted already.
   void own(Block& block) { pins_.push_back(&block); }
@@ -111,8 +115,8 @@ class PinSet {
   bool keeps_temporaries() const { return temporaries_ == Temporaries::kKeep; }
 
  private:
-  friend class Pager;
   friend class Admission;
+  friend class Following;
   /// Multiple of the arguments: a convolution's backward has a workspace of several times its inputs.
   static constexpr std::uint64_t kUnknownRoom = 8;
   static constexpr std::size_t kInline = 12;  // blocks; few ops touch more
@@ -126,7 +130,7 @@ class PinSet {
   void unpin_all() {
     for (Block* block : pins_) {
       misses_.push_back({block, Access::kWrite});
-      pager_.unpin(*block);
+      pager_.pins().unpin(*block);
     }
     pins_.truncate(0);
   }
@@ -134,7 +138,7 @@ class PinSet {
   void pin_ready() {
     Miss* left = misses_.begin();
     for (const Miss& miss : misses_) {
-      if (pager_.pin_if_ready(*miss.block, miss.access))
+      if (pager_.pins().pin_if_ready(*miss.block, miss.access))
         pins_.push_back(miss.block);
       else
         *left++ = miss;
@@ -182,7 +186,7 @@ class PinSet {
     list_each_once(blocks);
     base::OpSignature signature{.name = name};
     for (const Block* block : blocks) signature.add(block->size);
-    begun_ = pager_.begin_op(signature, {blocks.begin(), blocks.size()}, *this);
+    begun_ = pager_.following().begin_op(signature, {blocks.begin(), blocks.size()}, *this);
   }
   void note_arguments() {
     base::InlineVector<Block*, kInline> blocks;

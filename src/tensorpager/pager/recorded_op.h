@@ -45,7 +45,7 @@ class RecordedOp {
       });
     }
     sink_ = &sink;
-    clock_ = pins.pager().op_clock();
+    clock_ = pins.pager().ordering().op_clock();
     // A device does not wait between two ops of the host.
     const bool has_before = clock_ == nullptr && t_state.op_ended != std::chrono::steady_clock::time_point();
     if (has_before) facts.before = std::chrono::steady_clock::now() - t_state.op_ended - t_state.paging;

@@ -39,7 +39,7 @@ void Room::submit(Bytes bytes) {
     }
     if (!end_a_transfer()) {
       // All that is left cannot be evicted: this much the program requires at least.
-      note_required(ledger().resident() + bytes);
+      floor_.note(ledger().resident() + bytes);
       throw base::OverBudget(bytes, ledger().resident(), ledger().budget());
     }
   }
@@ -70,7 +70,7 @@ Place Room::make_place(const Wanted& wanted) {
     if (const auto* const no_room = std::get_if<NoRoom>(&found)) {
       if (end_a_transfer()) continue;
       const Bytes pinned = this->pinned();
-      note_required(pinned + wanted.bytes);
+      floor_.note(pinned + wanted.bytes);
       const bool is_on_device = placed_->compute_queues() != nullptr;  // which has no other binding
       throw base::OverBudget(wanted.bytes, pinned, ledger().budget(), no_room->largest_run,
                              is_on_device ? "a smaller batch" : "--binding stable");

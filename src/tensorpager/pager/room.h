@@ -8,6 +8,7 @@
 #include "tensorpager/base/bytes.h"
 #include "tensorpager/pager/binding.h"
 #include "tensorpager/pager/executor.h"
+#include "tensorpager/pager/floor.h"
 #include "tensorpager/pager/page_mover.h"
 #include "tensorpager/pager/places.h"
 #include "tensorpager/pager/states.h"
@@ -18,9 +19,9 @@ namespace tensorpager::pager {
 
 class Room {
  public:
-  /// All must outlive this. `clock`: the op index. `floor`: bytes that the program was seen to require at least.
+  /// All must outlive this. `clock`: the op index.
   Room(const BlockTable& table, Binding& binding, Transfers& transfers, const Executor& executor, Statistics& counts,
-       const std::atomic<std::uint64_t>& clock, std::atomic<std::uint64_t>& floor)
+       const std::atomic<std::uint64_t>& clock, Floor& floor)
       : table_(table),
         mover_(binding.page_mover()),
         placed_(binding.placed()),
@@ -54,7 +55,6 @@ class Room {
   Block* choose_victim() const;
   bool end_a_transfer();
   bool cancel_unneeded_page_in();
-  void note_required(base::Bytes bytes) { floor_ = std::max(floor_.load(), bytes.count()); }
 
   const BlockTable& table_;
   PageMover* const mover_;       // the binding, if it moves pages; else null
@@ -63,7 +63,7 @@ class Room {
   const Executor& executor_;
   Statistics& counts_;
   const std::atomic<std::uint64_t>& clock_;
-  std::atomic<std::uint64_t>& floor_;
+  Floor& floor_;
 };
 
 }  // namespace tensorpager::pager

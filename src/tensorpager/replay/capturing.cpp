@@ -108,7 +108,7 @@ std::shared_ptr<Call> capture(const c10::OperatorHandle& op, const OpRule& rule,
   auto call = std::make_shared<Call>(std::move(*captured));
   call->rule = &rule;
   call->row = pager::t_state.replayed_later;
-  call->copied_in = intercept::g_target.pager->queue_here();
+  call->copied_in = intercept::g_target.pager->ordering().queue_here();
   call->inputs.resize(memory.size());
   const std::vector<Use> uses = uses_of(rule, rule.fills_in(arguments), call->op, memory.size());
   for (std::size_t i = 0; i < memory.size(); ++i) {

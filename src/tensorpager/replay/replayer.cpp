@@ -209,7 +209,8 @@ void Replayer::replay(const Calls& calls, const pager::DueReplay& due) noexcept 
       };
       const Rerun how{.may_overwrite = [](const Contents&) { return true; }, .rebuilds = is_kept};
       const std::vector<c10::Storage> to_compare = recipes_.to_compare(*call);
-      if (std::ranges::any_of(to_compare, [](const c10::Storage& one) { return bool(one); })) pager_.note_comparison();
+      if (std::ranges::any_of(to_compare, [](const c10::Storage& one) { return bool(one); }))
+        pager_.following().note_comparison();
       std::vector<Made::One> outputs = rerun(pager_, recipes_, *call, made_, how);
       are_equal = is_equal(*call, to_compare, outputs) && are_equal;
       for (Made::One& one : outputs) {
@@ -232,7 +233,7 @@ void Replayer::replay(const Calls& calls, const pager::DueReplay& due) noexcept 
       pager::PinSet pins(pager_, pager::Temporaries::kKeep);
       pins.see(*fresh, pager::Access::kWrite);
       pins.admit();
-      if (pager_.drop(*block)) take_over(pager_, {block->number, block->size}, std::move(one.replays));
+      if (pager_.dropped().drop(*block)) take_over(pager_, {block->number, block->size}, std::move(one.replays));
     }
   } catch (const std::exception&) {
   }
@@ -255,7 +256,7 @@ bool Replayer::settle_elsewhere(std::uint64_t block) noexcept {
 
 void Replayer::before_fork() noexcept {
   try {
-    for (const std::uint64_t block : pager_.dropped()) rebuild(block);
+    for (const std::uint64_t block : pager_.dropped().numbers()) rebuild(block);
   } catch (const std::exception&) {
     // The child rebuilds what it needs.
   }

@@ -48,9 +48,9 @@ class OutOfOrder {
   OutOfOrder(pager::Pager& pager, const Call& call, const pager::PinSet& inputs)
       : pager_(pager), copied_in_(call.copied_in) {
     inputs.for_each([this](pager::Block& block) { blocks_.push_back(&block); });
-    pager_.begin_out_of_order(blocks_, copied_in_);
+    pager_.ordering().begin_out_of_order(blocks_, copied_in_);
   }
-  ~OutOfOrder() { pager_.end_out_of_order(blocks_, copied_in_); }
+  ~OutOfOrder() { pager_.ordering().end_out_of_order(blocks_, copied_in_); }
   OutOfOrder(const OutOfOrder&) = delete;
   OutOfOrder& operator=(const OutOfOrder&) = delete;
 
@@ -128,7 +128,7 @@ void take_over(pager::Pager& pager, const DroppedBlock& block, c10::Storage stor
               storage.nbytes(), " bytes, where the op had made ", block.size.count());
   c10::DataPtr& memory = storage.unsafeGetStorageImpl()->_mutable_data_ptr_no_checks();
   void* const owner = memory.release_context();
-  if (pager.take_over(block.number, *fresh)) return;
+  if (pager.dropped().take_over(block.number, *fresh)) return;
   memory = {memory.get(), owner, memory.get_deleter(), memory.device()};
 }
 

@@ -68,12 +68,12 @@ tensorpager::pager::Block* block_of(std::uintptr_t storage) {
 /// Pins the block of a storage, given as its `_cdata` in Python.
 std::uintptr_t pin_storage(std::uintptr_t storage) {
   auto* block = block_of(storage);
-  if (block != nullptr) Session::get().pager().pin_export(*block);
+  if (block != nullptr) Session::get().pager().outside().pin_export(*block);
   return reinterpret_cast<std::uintptr_t>(block);
 }
 
 void unpin_export(std::uintptr_t token) {
-  if (token != 0) Session::get().pager().unpin_export(*reinterpret_cast<tensorpager::pager::Block*>(token));
+  if (token != 0) Session::get().pager().outside().unpin_export(*reinterpret_cast<tensorpager::pager::Block*>(token));
 }
 
 /// Keeps the block of a DLPack capsule resident until the capsule's consumer calls the deleter, or the capsule is
@@ -85,14 +85,14 @@ void pin_until_deleted(Managed& managed) {
     void (*deleter)(Managed*);
     tensorpager::pager::Block* block;
   };
-  auto* block = Session::get().pager().pin_export(managed.dl_tensor.data);
+  auto* block = Session::get().pager().outside().pin_export(managed.dl_tensor.data);
   if (block == nullptr) return;
   managed.manager_ctx = new Held{managed.manager_ctx, managed.deleter, block};
   managed.deleter = [](Managed* self) {
     const std::unique_ptr<Held> held(static_cast<Held*>(self->manager_ctx));
     self->manager_ctx = held->context;
     self->deleter = held->deleter;
-    Session::get().pager().unpin_export(*held->block);
+    Session::get().pager().outside().unpin_export(*held->block);
     self->deleter(self);
   };
 }

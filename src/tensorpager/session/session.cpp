@@ -218,7 +218,7 @@ void Session::capture(replay::Captures captures) {
   g_replayer = replayer_;
   replay::forget_counts();
   replay::start_capturing(*replayer_, captures, device_of_memory_);
-  pager().set_rebuilder(replayer_);
+  pager().dropped().set_rebuilder(replayer_);
   intercept::see_calls(replay::capturing_runner(captures));
 }
 
@@ -230,7 +230,7 @@ void Session::disable() {
   pager().end_drops();  // replays need our allocator
   memory_->uninstall();
   pager().stop();
-  pager().set_rebuilder(nullptr);
+  pager().dropped().set_rebuilder(nullptr);
   captures_ = false;
   intercept::pass_calls_through();
   intercept::leave_thread();
@@ -303,7 +303,7 @@ std::string Session::write_trace(const std::string& path) {
 
 Session::Report Session::report_now() {
   release_collectives();
-  pager::Statistics counts = pager().statistics();
+  pager::Statistics counts = pager().accounts().statistics();
   std::vector<std::string> different_ops;
   if (verifies_replay_ || captures_) {
     replay::VerifierCounts verified = replay::verifier_counts();
@@ -319,7 +319,7 @@ Session::Report Session::report_now() {
           .outside_budget_bytes = intercept::foreign_peak_bytes(),
           .wall_seconds = base::seconds_now() - started_,
           .replay_different_ops = std::move(different_ops),
-          .curve = pager().curve()};
+          .curve = pager().accounts().curve()};
 }
 
 Session::Report Session::report() { return active_ ? report_now() : last_; }

@@ -18,14 +18,14 @@ bool hold(std::uintptr_t address, void** token) {
   *token = nullptr;
   if (pager::t_state.in_pager) return true;
   try {
-    *token = g_exporting_pager->pin_export(reinterpret_cast<const void*>(address));
+    *token = g_exporting_pager->outside().pin_export(reinterpret_cast<const void*>(address));
     return true;
   } catch (const std::exception&) {
     return false;
   }
 }
 
-void release(void* token) { g_exporting_pager->unpin_export(*static_cast<pager::Block*>(token)); }
+void release(void* token) { g_exporting_pager->outside().unpin_export(*static_cast<pager::Block*>(token)); }
 
 /// Finds the address range of the code of this library.
 void find_own_code(preload::Holder& holder) {

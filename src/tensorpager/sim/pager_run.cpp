@@ -41,8 +41,8 @@ struct PagerRun::Parts {
   }
   /// Creates a block that is claimed at once, as for a storage that exists from its birth on.
   Block& create(Bytes size) {
-    Block& block = pager.create(size);
-    pager.claim(block, &block);
+    Block& block = pager.storages().create(size);
+    pager.storages().claim(block, &block);
     return block;
   }
   bool is_paged(Bytes bytes) const { return base::round_up(bytes, granule) >= base::kMinPagedBytes; }
@@ -65,7 +65,7 @@ PagerRun::PagerRun(const std::vector<Class>& classes, const machine::Machine& ma
   auto queues = std::make_unique<VirtualQueues>(machine, parts_->clock);
   parts_->queues = queues.get();
   pager.start({.budget = plan.budget, .fuzz = {}}, std::move(queues));
-  if (plan.slab > Bytes(0)) pager.acquire_slab_chunk(plan.slab);
+  if (plan.slab > Bytes(0)) pager.storages().acquire_slab_chunk(plan.slab);
   // Entries without a row stay paged out throughout; they may be larger than the budget.
   std::vector<bool> has_row(trace.storages.size());
   for (const Class& one : classes)
@@ -80,7 +80,7 @@ PagerRun::PagerRun(const std::vector<Class>& classes, const machine::Machine& ma
   }
   // What the plan has in memory at the begin is paged in where the plan places it, and counts as clean at first; what
   // every window writes is dirty from the second one on.
-  pager.follow(&parts_->plans);
+  pager.following().follow(&parts_->plans);
   for (const plan::Row& row : plan.rows) {
     if (row.fill != plan::Fill::kBoundary) continue;
     pager::PinSet pins(pager, pager::Temporaries::kKeep);
@@ -92,13 +92,13 @@ PagerRun::PagerRun(const std::vector<Class>& classes, const machine::Machine& ma
 }
 
 PagerRun::~PagerRun() {
-  parts_->pager.follow(nullptr);
+  parts_->pager.following().follow(nullptr);
   for (Block* block : parts_->blocks)
-    if (block != nullptr) parts_->pager.destroy(*block);
+    if (block != nullptr) parts_->pager.storages().destroy(*block);
   parts_->pager.stop();  // frees blocks that died while they were copied
 }
 
-pager::Statistics PagerRun::counts() { return parts_->pager.statistics(); }
+pager::Statistics PagerRun::counts() { return parts_->pager.accounts().statistics(); }
 
 void PagerRun::handle_transfers(Window& result) {
   const machine::Nanoseconds time = parts_->queues->take_handling();
@@ -111,7 +111,7 @@ void PagerRun::run_op(const trace::Trace& window, const trace::Op& op, Window& r
   pager::Pager& pager = parts_->pager;
   const auto bytes_of = [&](StorageId id) { return window.storages[index(id)].bytes; };
   {
-    pager.at_op_boundary();
+    pager.boundaries().op_begins();
     pager::PinSet pins(pager, pager::Temporaries::kKeep);
     for (const StorageId id : op.reads)
       if (Block* block = parts_->block_of(id)) pins.see(*block, Access::kRead);
@@ -122,16 +122,16 @@ void PagerRun::run_op(const trace::Trace& window, const trace::Op& op, Window& r
     handle_transfers(result);
     for (const StorageId id : op.births)
       if (parts_->is_paged(bytes_of(id))) parts_->block_of(id) = &parts_->create(bytes_of(id));
-    Block* temporary = parts_->is_paged(op.temporary) ? &pager.create(op.temporary) : nullptr;
-    measured.curve.push_back(pager.charged());
+    Block* temporary = parts_->is_paged(op.temporary) ? &pager.storages().create(op.temporary) : nullptr;
+    measured.curve.push_back(pager.accounts().charged());
     measured.peak = std::max(measured.peak, measured.curve.back());
     const machine::Nanoseconds time = parts_->machine.time_of(op);
     measured.compute += time;
     parts_->clock += time;
-    if (temporary != nullptr) pager.destroy(*temporary);
+    if (temporary != nullptr) pager.storages().destroy(*temporary);
   }
   for (const StorageId id : op.deaths)
-    if (Block* block = std::exchange(parts_->block_of(id), nullptr)) pager.destroy(*block);
+    if (Block* block = std::exchange(parts_->block_of(id), nullptr)) pager.storages().destroy(*block);
 }
 
 PagerRun::Window PagerRun::run(const trace::Trace& window) {

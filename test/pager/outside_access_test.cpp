@@ -16,7 +16,7 @@ void read_in_turn(std::span<Block* const> blocks, int times) {
 
 TEST_F(OutsideTest, WhatIsAccessedInTurnOutsideOpsStays) {
   start(room_for(3));  // a tier without threads: the page-in is under way until an op needs it
-  pager_.follow(&script_);
+  pager_.following().follow(&script_);
   Block* const accessed[] = {&make(kBlock, 1), &make(kBlock, 2), &make(kBlock, 3)};
   Block& planned = make(kBlock, 4);
   pager_.page_out_all();
@@ -31,7 +31,7 @@ TEST_F(OutsideTest, WhatIsAccessedInTurnOutsideOpsStays) {
 
 TEST_F(OutsideTest, WhatIsAccessedOutsideOpsStaysThoughItsNextUseIsFar) {
   start(room_for(3));
-  pager_.follow(&script_);
+  pager_.following().follow(&script_);
   Block* const accessed[] = {&make(kBlock, 1), &make(kBlock, 2)};
   Block &soon = make(kBlock, 3), &sooner = make(kBlock, 4);
   for (Block* block : accessed) script_.next_uses[block] = 1000;
@@ -39,7 +39,7 @@ TEST_F(OutsideTest, WhatIsAccessedOutsideOpsStaysThoughItsNextUseIsFar) {
   script_.next_uses[&sooner] = 1;
   pager_.page_out_all();
   for (Block* block : {&soon, &sooner}) run_op(block);
-  pager_.at_op_boundary();
+  pager_.boundaries().op_begins();
   const std::uint64_t before = counts().page_ins;
   read_in_turn(accessed, 20);
   EXPECT_EQ(counts().page_ins - before, 2u);
