@@ -46,6 +46,26 @@ TEST(InlineVector, KeepsEveryValueInOrderWhileItGrows) {
   EXPECT_EQ(vector.size(), 1000u);
 }
 
+TEST(InlineVector, CopiesToStorageOfItsOwn) {
+  for (const int count : {0, 2, 5}) {
+    InlineVector<int, 2> vector;
+    for (int i = 0; i < count; ++i) vector.push_back(i);
+    const std::vector<int> values = values_of(vector);
+    InlineVector<int, 2> copy = vector;
+    InlineVector<int, 2> assigned;
+    for (int i = 0; i < 3; ++i) assigned.push_back(7);
+    assigned = vector;
+    vector.clear();
+    vector.push_back(9);
+    EXPECT_EQ(values_of(copy), values);
+    EXPECT_EQ(values_of(assigned), values);
+    EXPECT_EQ(is_inside(copy), count <= 2);
+    const InlineVector<int, 2>& itself = copy;
+    copy = itself;
+    EXPECT_EQ(values_of(copy), values);
+  }
+}
+
 TEST(InlineVector, PushesAValueOfItsOwn) {
   InlineVector<int, 2> vector;
   vector.push_back(7);

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <vector>
+
 namespace tensorpager::device {
 namespace {
 
@@ -30,6 +32,19 @@ TEST(Fence, ForgetsTheQueuesThatOnlyTheOneBeforeAnAssignmentNamed) {
   EXPECT_EQ(fence.up_to(Queue::kPageOuts), 0u);
   fence |= out(1);
   EXPECT_EQ(fence.up_to(Queue::kPageOuts), 1u) << "not the later one of before";
+}
+
+TEST(Fence, NamesAnyNumberOfQueuesInAnyOrder) {
+  Fence fence;
+  for (const std::size_t queue : {7U, 2U, 63U, 0U, 1U, 30U}) fence |= Ticket{static_cast<Queue>(queue), queue + 1};
+  EXPECT_EQ(fence.up_to(static_cast<Queue>(63)), 64u);
+  EXPECT_EQ(fence.up_to(static_cast<Queue>(8)), 0u);
+  std::vector<std::size_t> named;
+  fence.for_each([&](Queue queue, std::uint64_t number) {
+    EXPECT_EQ(number, index_of(queue) + 1);
+    named.push_back(index_of(queue));
+  });
+  EXPECT_EQ(named, (std::vector<std::size_t>{0, 1, 2, 7, 30, 63}));
 }
 
 TEST(Fence, IsEmptyIfNothingIsToBeWaitedFor) {

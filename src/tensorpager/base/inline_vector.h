@@ -14,8 +14,16 @@ class InlineVector {
 
  public:
   InlineVector() = default;
-  InlineVector(const InlineVector&) = delete;
-  InlineVector& operator=(const InlineVector&) = delete;
+  InlineVector(const InlineVector& other) { *this = other; }
+  InlineVector& operator=(const InlineVector& other) {
+    if (this == &other) return *this;
+    size_ = 0;
+    while (capacity_ < other.size_) grow();
+    if (other.size_ != 0) std::memcpy(data_, other.data_, other.size_ * sizeof(T));
+    size_ = other.size_;
+    return *this;
+  }
+  ~InlineVector() = default;
 
   void push_back(T value) {
     if (size_ == capacity_) [[unlikely]]

@@ -3,11 +3,11 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
-#include <bit>
 #include <compare>
 #include <cstddef>
 #include <cstdint>
+
+#include "tensorpager/base/inline_vector.h"
 
 namespace tensorpager::device {
 
@@ -28,12 +28,6 @@ struct Ticket {
   friend auto operator<=>(const Ticket&, const Ticket&) = default;
 };
 
-// g++ does not see under sanitizers that only numbers of queues that are named are read.
-#ifndef __clang__  // which does not know the warning
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#endif
-
 /// What must be done before something else begins: of each queue all work up to a ticket. Fences are merged, so one
 /// says all that a later user of some bytes or of some place has to wait for. It knows order only: whether a piece of
 /// work failed, its ticket tells.
@@ -41,18 +35,10 @@ class Fence {
  public:
   Fence() = default;  // nothing
   // NOLINTNEXTLINE(google-explicit-constructor): a ticket says what is to be waited for, too
-  Fence(const Ticket& ticket) { add(index_of(ticket.queue), ticket.number); }
-  // Of all queues few are named, so no more than those is copied.
-  Fence(const Fence& other) : named_(other.named_) { copy_numbers_of(other); }
-  Fence& operator=(const Fence& other) {
-    named_ = other.named_;
-    copy_numbers_of(other);
-    return *this;
-  }
-  ~Fence() = default;
+  Fence(const Ticket& ticket) { add(ticket); }
 
   Fence& operator|=(const Fence& other) {
-    other.for_each_index([&](std::size_t i) { add(i, other.up_to_[i]); });
+    for (const Ticket& ticket : other.tickets_) add(ticket);
     return *this;
   }
   /// Both.
@@ -62,44 +48,42 @@ class Fence {
     return both;
   }
 
-  std::uint64_t up_to(Queue queue) const { return names(index_of(queue)) ? up_to_[index_of(queue)] : 0; }
+  std::uint64_t up_to(Queue queue) const {
+    const Ticket* const found = find(queue);
+    return found != tickets_.end() && found->queue == queue ? found->number : 0;
+  }
   /// Whether what it waits for is done no earlier than this ticket.
   bool covers(const Ticket& ticket) const { return ticket.number <= up_to(ticket.queue); }
-  bool is_empty() const { return named_ == 0; }
-  bool operator==(const Fence& other) const {
-    bool is_equal = named_ == other.named_;
-    for_each_index([&](std::size_t i) { is_equal = is_equal && up_to_[i] == other.up_to_[i]; });
-    return is_equal;
-  }
+  bool is_empty() const { return tickets_.empty(); }
+  bool operator==(const Fence& other) const { return std::ranges::equal(tickets_, other.tickets_); }
   /// Calls `visit(queue, number)` for each queue that it names.
   template <typename Visit>
   void for_each(Visit&& visit) const {
-    for_each_index([&](std::size_t i) { visit(static_cast<Queue>(i), up_to_[i]); });
+    for (const Ticket& ticket : tickets_) visit(ticket.queue, ticket.number);
   }
 
  private:
-  bool names(std::size_t index) const { return (named_ >> index & 1) != 0; }
-  void add(std::size_t index, std::uint64_t number) {
-    if (number == 0) return;
-    if (!names(index) || up_to_[index] < number) up_to_[index] = number;
-    named_ |= std::uint64_t{1} << index;
+  /// The ticket of this queue, or of the first queue after it.
+  const Ticket* find(Queue queue) const {
+    const Ticket* at = tickets_.begin();
+    while (at != tickets_.end() && at->queue < queue) ++at;
+    return at;
   }
-  void copy_numbers_of(const Fence& other) {
-    for_each_index([&](std::size_t i) { up_to_[i] = other.up_to_[i]; });
-  }
-  template <typename Visit>
-  void for_each_index(Visit&& visit) const {
-    for (std::uint64_t left = named_; left != 0; left &= left - 1)
-      visit(static_cast<std::size_t>(std::countr_zero(left)));
+  void add(const Ticket& ticket) {
+    if (ticket.is_finished()) return;
+    const std::size_t at = static_cast<std::size_t>(find(ticket.queue) - tickets_.begin());
+    Ticket* const place = tickets_.begin() + at;
+    if (place != tickets_.end() && place->queue == ticket.queue) {
+      place->number = std::max(place->number, ticket.number);
+      return;
+    }
+    tickets_.push_back(ticket);
+    std::rotate(tickets_.begin() + at, tickets_.end() - 1, tickets_.end());
   }
 
-  std::uint64_t named_ = 0;  // a bit for each queue that has a number
-  static_assert(kQueues <= 64);
-  std::array<std::uint64_t, kQueues> up_to_;  // of those, never 0; the others are not set, as most fences name few
+  static constexpr std::size_t kInline = 3;  // queues; most fences name those of transfers and one that computes
+
+  base::InlineVector<Ticket, kInline> tickets_;  // at most one of a queue, none of which is finished; by queue
 };
-
-#ifndef __clang__
-#pragma GCC diagnostic pop
-#endif
 
 }  // namespace tensorpager::device
