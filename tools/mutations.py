@@ -270,7 +270,7 @@ MUTATIONS = [
     Mutation(
         "replays-run-before-ops-of-no-plan",
         "follow/plan_cursor.cpp",
-        "if (next.sizes == 0 && !agenda_->is_like(next, agenda_->behind_replays(position_))) return std::nullopt;",
+        "if (next.sizes == 0 && !agenda_->is_like(next, replays.behind(position_))) return std::nullopt;",
         "static_cast<void>(next);",
         "follow",
     ),

@@ -47,9 +47,8 @@ TEST(Agenda, LaysRowsOutByOp) {
   ASSERT_EQ(agenda.beginning(2).size(), 1u);
   EXPECT_EQ(agenda.beginning(2)[0], 2u);
   ASSERT_EQ(agenda.leaving(1).size(), 1u);
-  EXPECT_EQ(agenda.ticket(agenda.leaving(1)[0]), 1u);
+  EXPECT_EQ(agenda.leaving(1)[0], 1u);
   EXPECT_EQ(agenda.leaving(3).size(), 2u);
-  EXPECT_EQ(agenda.ticket(0), 0u);
 }
 
 TEST(Agenda, NamesOnlyBirthsThatArePaged) {
@@ -91,39 +90,6 @@ TEST(Agenda, SaysWhenAStorageIsUsedNextOverTheWindowsEndToo) {
   EXPECT_EQ(agenda.next_use(kActivation, 2), std::nullopt) << "it is dead, and born anew";
   EXPECT_EQ(agenda.next_use(kWeight, 0), 2u);
   EXPECT_EQ(agenda.next_use(kWeight, 2), 1u);
-}
-
-// hidden leaves after op 0, and its page-in at 2 waits for that.
-TEST(Agenda, SaysWhatIsUnderWayWhenAnOpBegins) {
-  const Agenda agenda(small_trace(), small_plan());
-  EXPECT_TRUE(agenda.under_way(0).empty());
-  ASSERT_EQ(agenda.under_way(1).size(), 1u);
-  EXPECT_EQ(agenda.under_way(1)[0].bytes, 20_KiB);
-  EXPECT_EQ(agenda.under_way(1)[0].until, 2u);
-  EXPECT_TRUE(agenda.under_way(2).empty());
-}
-
-// The weight leaves after op 1, and what is made at op 0 of the next window waits for that.
-TEST(Agenda, SaysWhatIsUnderWayFromTheWindowBefore) {
-  const trace::Trace trace{.storages = {{.bytes = 64_KiB, .entry = true}, {.bytes = 20_KiB}},
-                           .ops = {{.name = "a", .births = {kActivation}, .deaths = {kActivation}}, {.name = "b"}}};
-  const auto agenda_with = [&](std::uint32_t birth) {
-    Plan plan{.budget = 1_MiB,
-              .ops = 2,
-              .rows = {{.storage = kActivation, .bytes = 20_KiB, .begin = birth, .need = birth, .end = 1, .wait = 1},
-                       {.storage = kWeight,
-                        .bytes = 64_KiB,
-                        .begin = 1,
-                        .need = 1,
-                        .end = 2,
-                        .fill = Fill::kPageIn,
-                        .leave = Leave::kPageOut}}};
-    return Agenda(trace, plan);
-  };
-  EXPECT_TRUE(agenda_with(0).under_way(0).empty()) << "it is awaited there";
-  ASSERT_EQ(agenda_with(1).under_way(0).size(), 1u);
-  EXPECT_EQ(agenda_with(1).under_way(0)[0].until, 1u) << "of this window";
-  EXPECT_TRUE(agenda_with(1).under_way(1).empty());
 }
 
 TEST(Agenda, RefusesThePlanOfAnotherTrace) {

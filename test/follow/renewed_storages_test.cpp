@@ -18,16 +18,18 @@ using plan::Leave;
 using plan::StorageId;
 using Kind = pager::Action::Kind;
 
-constexpr StorageId kVariable{0}, kMade{1};
+constexpr StorageId kVariable{0}, kMadeOfIt{1};
 
 //           op 0   1      2
 // variable |====|      |======|     page-out after 0, page-in submitted at 2
 // made     |====|
 trace::Trace renewing_window() {
-  return {.storages = {{.bytes = kSize, .entry = true}, {.bytes = kSize}},
-          .ops = {{.name = "make", .writes = {kVariable}, .births = {kMade}, .deaths = {kMade}, .renews = {kVariable}},
-                  {.name = "other"},
-                  {.name = "use", .reads = {kVariable}}}};
+  return {
+      .storages = {{.bytes = kSize, .entry = true}, {.bytes = kSize}},
+      .ops = {
+          {.name = "make", .writes = {kVariable}, .births = {kMadeOfIt}, .deaths = {kMadeOfIt}, .renews = {kVariable}},
+          {.name = "other"},
+          {.name = "use", .reads = {kVariable}}}};
 }
 
 plan::Plan renewing_plan() {
@@ -35,7 +37,7 @@ plan::Plan renewing_plan() {
   return {.budget = 1_MiB,
           .ops = 3,
           .rows = {row_of(kVariable, kSize, 0, 0, 1, Fill::kBoundary, Leave::kPageOut),
-                   row_of(kMade, kSize, bytes, 0, 1, Fill::kBorn, Leave::kDies),
+                   row_of(kMadeOfIt, kSize, bytes, 0, 1, Fill::kBorn, Leave::kDies),
                    row_of(kVariable, kSize, 0, 2, 3, Fill::kPageIn, Leave::kBoundary, 1)}};
 }
 

@@ -107,7 +107,7 @@ void PlanCursor::reach_state(std::vector<Action>& actions) {
     standing_ = put_right(standing_);
     page_outs_.await_all_queued(actions);
     std::vector<PageOutQueue::NotSubmitted> not_submitted;
-    for (const Agenda::PageOut& one : agenda_->under_way(position_))
+    for (const PlannedPageOuts::UnderWay& one : agenda_->page_outs().under_way(position_))
       not_submitted.push_back({one.bytes, ops_so_far() - position_ + one.until});
     page_outs_.set_not_submitted(std::move(not_submitted));
   } else if (position_ != 0) {
@@ -149,7 +149,7 @@ void PlanCursor::end_op(std::vector<Action>& actions) {
   const bool are_births_as_expected = births_.bind_births(position_, storages_);
   if (!are_births_as_expected) note_disturbed();
   if (births_.is_resized() || !are_births_as_expected) ++counts_.resized;
-  if (agenda_->is_replayed_later(position_)) note_made();
+  if (agenda_->replays().is_replayed_later(position_)) note_made();
   births_.forget();
   page_outs_.note_needed(position_);
   end_rows(actions);
@@ -166,14 +166,16 @@ void PlanCursor::note_made() {
 }
 
 std::optional<DueReplay> PlanCursor::due_replay(const OpSignature& next) const {
-  if ((op_ != Op::kNone && op_ != Op::kSilent) || !agenda_->is_replay(position_)) return std::nullopt;
-  if (next.sizes == 0 && !agenda_->is_like(next, agenda_->behind_replays(position_))) return std::nullopt;
-  const std::uint32_t replayed = agenda_->replayed_by(position_);
+  const PlannedReplays& replays = agenda_->replays();
+  if ((op_ != Op::kNone && op_ != Op::kSilent) || !replays.is_replay(position_)) return std::nullopt;
+  if (next.sizes == 0 && !agenda_->is_like(next, replays.behind(position_))) return std::nullopt;
+  const std::uint32_t replayed = replays.replayed_by(position_);
   DueReplay due{.signature = agenda_->signature(position_),
-                .is_first = agenda_->is_first_replay(position_),
+                .is_first = replays.is_first(position_),
                 .of = replayed + std::uint64_t{1}};
   if (const auto made = made_.find(replayed); made != made_.end())
-    for (const std::uint32_t place : agenda_->kept_by(position_)) due.keeps.push_back(made->second[place]);
+    for (const std::uint32_t place : replays.kept_by(position_, agenda_->made_anew(replayed)))
+      due.keeps.push_back(made->second[place]);
   for (const StorageId id : agenda_->drops(position_))
     if (const Block* const block = storages_.block_of(id)) due.frees.push_back(block);
   return due;
@@ -209,7 +211,8 @@ void PlanCursor::end_row(std::uint32_t i, std::vector<Action>& actions) {
   const bool is_awaited = row.leave == Leave::kPageOut;
   if (block != nullptr && block->is_exported()) note_disturbed();  // it stays
   if (block != nullptr) actions.push_back({is_awaited ? Action::Kind::kPageOut : Action::Kind::kDrop, block});
-  if (is_awaited) page_outs_.add({i, agenda_->ticket(i), counts_.windows, block, block != nullptr ? block->number : 0});
+  if (is_awaited)
+    page_outs_.add({i, agenda_->page_outs().ticket(i), counts_.windows, block, block != nullptr ? block->number : 0});
 }
 
 void PlanCursor::page_out_renewed(std::vector<Action>& actions) {

@@ -45,7 +45,7 @@ class PlanCursor final : public ActionSource {
   void end_op(std::vector<Action>& actions) override;
   std::optional<DueReplay> due_replay(const OpSignature& next) const override;
   std::uint64_t replayed_later() const override {
-    return is_in_op() && agenda_->is_replayed_later(position_) ? position_ + std::uint64_t{1} : 0;
+    return is_in_op() && agenda_->replays().is_replayed_later(position_) ? position_ + std::uint64_t{1} : 0;
   }
   void taken_over(Block& block, Block& fresh) override;
   void created(Block& block) override;

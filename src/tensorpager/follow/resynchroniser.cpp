@@ -107,7 +107,7 @@ std::optional<std::uint32_t> Resynchroniser::find_by_arguments(const OpSignature
   const std::uint32_t end = std::min(agenda_.ops(), position + kFurthest);
   for (std::uint32_t at = position + 1; at < end; ++at) {
     if (agenda_.signature(at).name != op.name) continue;
-    const std::vector<StorageId>& arguments = agenda_.arguments(at);
+    const std::span<const StorageId> arguments = agenda_.arguments(at);
     if (std::ranges::any_of(arguments, is_known) && std::ranges::all_of(arguments, may_be_touched)) return at;
   }
   return std::nullopt;

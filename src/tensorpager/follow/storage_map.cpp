@@ -103,7 +103,7 @@ Block* StorageMap::take_over(StorageId ending, std::uint32_t last) {
 
 std::optional<StorageId> StorageMap::continued_by(StorageId ending, std::uint32_t last) const {
   const auto has_its_size = [&](StorageId id) { return agenda_.storage_size(id) == agenda_.storage_size(ending); };
-  const auto& written = agenda_.entries_written(last);
+  const std::span<const StorageId> written = agenda_.entries_written(last);
   const auto unknown =
       std::ranges::find_if(written, [&](StorageId id) { return block_of(id) == nullptr && has_its_size(id); });
   if (unknown != written.end()) return *unknown;

@@ -15,7 +15,7 @@ namespace {
 
 /// Reports the order in which its ops made blocks, if that is still known.
 void tell_last_window(follow::PlanCursor& cursor, const ClassProfile& one, const trace::Stream& stream) {
-  const auto ops = one.agenda->program_ops();
+  const auto ops = one.agenda->replays().program_ops();
   if (one.end < stream.first + ops.size()) return;
   for (std::size_t i = 0; i < ops.size(); ++i)
     cursor.expect_made(ops[i], stream.ops[one.end - ops.size() - stream.first + i].made);

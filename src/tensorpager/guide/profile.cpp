@@ -26,7 +26,7 @@ const ClassProfile* Profile::find(const std::vector<base::OpSignature>& signatur
 bool Profile::has_similar() const { return std::ranges::any_of(classes, &ClassProfile::is_similar); }
 
 bool Profile::has_replays() const {
-  return std::ranges::any_of(classes, [](const ClassProfile& one) { return one.agenda->has_replays(); });
+  return std::ranges::any_of(classes, [](const ClassProfile& one) { return one.agenda->replays().any(); });
 }
 
 std::vector<plan::Prediction> Profile::predict_again(const Profile& other, const machine::Machine& machine) const {
@@ -50,7 +50,7 @@ double gain_over(const Profile& profile, const std::vector<plan::Prediction>& ot
   for (std::size_t i = 0; i < others.size(); ++i) {
     const ClassProfile& one = profile.classes[i];
     // The share is of the program's ops, so a class takes that times their mean time, that of its replays included.
-    const double weight = one.share / static_cast<double>(one.agenda->program_ops().size());
+    const double weight = one.share / static_cast<double>(one.agenda->replays().program_ops().size());
     now += weight * std::chrono::duration<double>(one.predicted().step).count();
     before += weight * std::chrono::duration<double>(others[i].step).count();
   }
@@ -67,12 +67,12 @@ std::string Profile::describe() const {
   for (const ClassProfile& one : classes) {
     const plan::Prediction predicted = one.predicted();
     text += (text.empty() ? "" : "; ") + std::string(one.is_similar ? "variable-shape step of about " : "step of ") +
-            std::to_string(one.agenda->program_ops().size()) + " ops (need " + base::format_bytes(one.need) +
+            std::to_string(one.agenda->replays().program_ops().size()) + " ops (need " + base::format_bytes(one.need) +
             ", floor " + base::format_bytes(one.floor) + "), " + base::format_bytes(predicted.page_out) + " out and " +
             base::format_bytes(predicted.page_in) + " in, predicted overhead " +
             percent(plan::overhead_of(predicted.step, predicted.compute));
     if (one.lower_bound_overhead) {
-      text += one.agenda->has_replays() ? " (without recomputation at least " : " (lower bound ";
+      text += one.agenda->replays().any() ? " (without recomputation at least " : " (lower bound ";
       text += percent(*one.lower_bound_overhead) + ")";
     }
   }
