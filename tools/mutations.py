@@ -20,7 +20,7 @@ MUTATIONS = [
     ),
     Mutation(
         "await-of-a-copy-does-nothing",
-        "pager/passing_on.cpp",
+        "pager/place_order.cpp",
         "  const base::Stopwatch watch(counts_.page_out_stall_seconds);\n  queues_->host_wait(copies);\n}",
         "  const base::Stopwatch watch(counts_.page_out_stall_seconds);\n}",
         "memory sim",
@@ -28,22 +28,22 @@ MUTATIONS = [
     Mutation(
         "page-in-before-its-own-page-out",
         "pager/page_ins.cpp",
-        "  arrival.after |= uses_of(place) | block.copy;",
-        "  arrival.after |= uses_of(place);",
+        "  arrival.after |= places_.uses_of(place) | block.copy;",
+        "  arrival.after |= places_.uses_of(place);",
         "memory sim",
     ),
     Mutation(
         "page-in-before-the-page-out-of-its-place",
         "pager/page_ins.cpp",
-        "  arrival.after |= uses_of(place) | block.copy;",
+        "  arrival.after |= places_.uses_of(place) | block.copy;",
         "  arrival.after |= block.copy;",
         "memory sim",
     ),
     Mutation(
         "page-in-before-the-page-outs-of-its-pages",
         "pager/page_ins.cpp",
-        "  arrival.after |= uses_of(place) | block.copy;",
-        "  arrival.after = uses_of(place) | block.copy;",
+        "  arrival.after |= places_.uses_of(place) | block.copy;",
+        "  arrival.after = places_.uses_of(place) | block.copy;",
         "memory",
     ),
     Mutation(
@@ -70,7 +70,7 @@ MUTATIONS = [
     Mutation(
         "birth-before-the-page-out-of-its-place",
         "pager/storages.cpp",
-        "    core_.transfers.begin_in(*block, place);\n",
+        "    core_.places.begin_in(*block, place);\n",
         "",
         "memory sim",
     ),

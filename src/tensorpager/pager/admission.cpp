@@ -181,7 +181,7 @@ bool Admission::gather(PinSet& pins, Bytes wanted) {
   bool is_free = true;
   for (Block* block : gathering.to_evict) is_free = transfers_.page_out(*block) && is_free;
   if (is_free) {
-    for (const auto& [block, to] : gathering.moves) transfers_.move(*block, to);
+    for (const auto& [block, to] : gathering.moves) core_.places.move(*block, to);
   }
   return is_free;
 }

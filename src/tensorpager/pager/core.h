@@ -19,6 +19,7 @@
 #include "tensorpager/pager/lock.h"
 #include "tensorpager/pager/paging_time.h"
 #include "tensorpager/pager/pins.h"
+#include "tensorpager/pager/place_order.h"
 #include "tensorpager/pager/placed_binding.h"
 #include "tensorpager/pager/rebuilder.h"
 #include "tensorpager/pager/relief.h"
@@ -42,13 +43,14 @@ struct Core {
   std::atomic<std::uint64_t> clock{0};  // op index; goes on from session to session, as last uses do
   Statistics counts;                    // what others do not keep
   BlockTable table;
-  Transfers transfers{table, binding, counts, clock};
-  Executor executor{table, transfers, binding, counts, clock};
+  PlaceOrder places{binding, counts};
+  Transfers transfers{table, binding, places, counts, clock};
+  Executor executor{table, transfers, places, binding, counts, clock};
   Floor floor{table.ledger()};
   Room room{table, binding, transfers, executor, counts, clock, floor};
   Pins pins{clock};
   Relief relief{floor};
-  Follower follower{executor, transfers};
+  Follower follower{executor, places.device()};
   Mutex mutex{follower};
   std::atomic<base::EventSink*> sink{nullptr};      // null: events go nowhere
   std::atomic<Rebuilder*> rebuilder{nullptr};       // null: no blocks are dropped
@@ -57,7 +59,7 @@ struct Core {
   std::optional<Curve> curve;                       // if the session has one
 
   const arena::Ledger& ledger() const { return table.ledger(); }
-  bool is_on_device() const { return transfers.order().is_on_device(); }
+  bool is_on_device() const { return places.device().is_on_device(); }
   /// What takes time from here to the end of the scope is paging. Takes no lock.
   PagingTime time_paging() {
     const bool is_timed = sink.load(std::memory_order_acquire) != nullptr || follower.is_active();

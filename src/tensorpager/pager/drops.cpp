@@ -40,7 +40,7 @@ bool Transfers::take_away(Block& block) {
 void Transfers::take_over(Block& block, Block& fresh) {
   const base::Stopwatch watch(counts_.page_in_handling_seconds);
   fresh.word.fetch_or(kAbsent, std::memory_order_acq_rel);
-  if (placed_ != nullptr) block.use().begin_behind(order_.uses_of(fresh.use()));
+  if (placed_ != nullptr) block.use().begin_behind(places_.uses_of(fresh));
   const Relocation pages = binding_.begin_take_over(block, fresh);
   table_.change(fresh, Residence::kDead);
   try {

@@ -126,7 +126,7 @@ void Executor::execute(const Action& action) {
       if (Block* leaving = transfers_.find_leaving(action.number); leaving != nullptr && !leaving->is_awaited)
         transfers_.finish_page_out(*leaving);
       else if (leaving == nullptr)
-        transfers_.await_copies(transfers_.passed_on().copies_of(action.number));
+        places_.await(places_.copies_of(action.number));
       return;
     case Action::Kind::kPageIn:
       if (is_queued(block)) return;
@@ -162,7 +162,7 @@ void Executor::page_out(Block& block, bool is_awaited) {
   if (!transfers_.begin_page_out(block)) return;
   block.is_awaited = is_awaited;
   // The plan assumes that a dropped block is clean. If it is not, because its page-out was cancelled, compute waits.
-  const bool is_to_be_gone = !is_awaited && !transfers_.passes_places_on();
+  const bool is_to_be_gone = !is_awaited && !places_.passes_on();
   if (block.copying && !is_to_be_gone) return;
   transfers_.finish_page_out(block);
   note_left_early(block);
@@ -192,7 +192,7 @@ void Executor::submit_page_ins(std::size_t must) {
         Block* leaving = transfers_.find_leaving(action.number);
         if (leaving == nullptr) continue;
         if (leaving->is_passed_on()) continue;
-        if (transfers_.passes_places_on())
+        if (places_.passes_on())
           transfers_.pass_place_on(*leaving);
         else if (transfers_.can_pass_pages_on(*leaving) && !transfers_.is_copied(*leaving))
           transfers_.pass_pages_on(*leaving);
@@ -249,7 +249,7 @@ bool Executor::move(Block& block, std::uint64_t offset) {
     ~Present() { block.word.fetch_and(~kAbsent, std::memory_order_release); }
   } const present{block};
   if (!places.can_move(block, *to)) return false;
-  transfers_.move(block, *to);
+  places_.move(block, *to);
   return true;
 }
 
@@ -305,7 +305,7 @@ bool Executor::forget_page_ins(const Block& block) noexcept {
 /// For a block that is to come back while its page-out is in flight: it stays, unless the plan has it at another place.
 /// Then it comes back there once it has left; at once if its old place may be kept until it is copied.
 void Executor::take_back_or_leave(Block& block) {
-  if (transfers_.passes_places_on()) {
+  if (places_.passes_on()) {
     if (block.copying)
       transfers_.orphan_place(block);
     else

@@ -14,6 +14,7 @@
 #include "tensorpager/pager/action_source.h"
 #include "tensorpager/pager/as_planned_counts.h"
 #include "tensorpager/pager/binding.h"
+#include "tensorpager/pager/place_order.h"
 #include "tensorpager/pager/statistics.h"
 #include "tensorpager/pager/transfers.h"
 
@@ -22,10 +23,11 @@ namespace tensorpager::pager {
 class Executor {
  public:
   /// All must outlive this. `clock`: the op index.
-  Executor(BlockTable& table, Transfers& transfers, Binding& binding, Statistics& counts,
+  Executor(BlockTable& table, Transfers& transfers, PlaceOrder& places, Binding& binding, Statistics& counts,
            const std::atomic<std::uint64_t>& clock)
       : table_(table),
         transfers_(transfers),
+        places_(places),
         placed_(binding.placed()),
         counts_(counts),
         clock_(clock),
@@ -91,6 +93,7 @@ class Executor {
 
   BlockTable& table_;
   Transfers& transfers_;
+  PlaceOrder& places_;
   PlacedBinding* const placed_;  // the binding, if its blocks have places; else null
   Statistics& counts_;
   const std::atomic<std::uint64_t>& clock_;

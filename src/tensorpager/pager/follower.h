@@ -4,16 +4,16 @@
 
 #include <atomic>
 
+#include "tensorpager/pager/device_order.h"
 #include "tensorpager/pager/executor.h"
 #include "tensorpager/pager/thread_state.h"
-#include "tensorpager/pager/transfers.h"
 
 namespace tensorpager::pager {
 
 class Follower {
  public:
   /// Both must outlive this.
-  Follower(Executor& executor, const Transfers& transfers) : executor_(executor), transfers_(transfers) {}
+  Follower(Executor& executor, const DeviceOrder& order) : executor_(executor), order_(order) {}
 
   /// Whether there is an action source. Takes no lock.
   bool is_active() const { return is_active_.load(std::memory_order_relaxed); }
@@ -46,10 +46,10 @@ class Follower {
   }
 
  private:
-  bool is_on_device() const { return transfers_.order().is_on_device(); }
+  bool is_on_device() const { return order_.is_on_device(); }
 
   Executor& executor_;
-  const Transfers& transfers_;
+  const DeviceOrder& order_;
   // On a device the ops of all threads are reported: backward passes run on a thread of their own, while the program's
   // waits.
   const ThreadState* thread_ = nullptr;

@@ -37,8 +37,8 @@ class Ordering {
   void end_out_of_order(std::span<Block* const> blocks, device::QueueSet others) noexcept;
 
  private:
-  DeviceOrder& order() { return core_.transfers.order(); }
-  const DeviceOrder& order() const { return core_.transfers.order(); }
+  DeviceOrder& order() { return core_.places.device(); }
+  const DeviceOrder& order() const { return core_.places.device(); }
   void order_uses_in(device::Queue queue, std::span<Block* const> blocks);
   bool must_stop_raising() const;
   void stop_raising();

@@ -102,7 +102,7 @@ bool OutsideAccess::export_locked(Block& block) {
   } else if (block.is_clean()) {
     core_.transfers.make_writable(block);
   }
-  if (core_.is_on_device()) core_.transfers.order().use_here(block.use());
+  if (core_.is_on_device()) core_.places.device().use_here(block.use());
   if ((block.word.fetch_add(kExport, std::memory_order_acq_rel) & kExportMask) == 0)
     core_.floor.add_export(block.charged);
   return true;

@@ -16,7 +16,7 @@ void Transfers::begin_page_in(Block& block, const Place& place, Access access, P
   const base::Stopwatch watch(counts_.page_in_handling_seconds);
   Arrival arrival = stage(block, place, pages);
   arrival.access = access;
-  arrival.after |= uses_of(place) | block.copy;
+  arrival.after |= places_.uses_of(place) | block.copy;
   transfer::PageIn in{.after = arrival.after, .slot = block.slot, .to = {}};
   for (const arena::Piece& piece : arrival.pieces) in.to.emplace_back(piece.at, piece.bytes.count());
   if (mover_ != nullptr) {
@@ -27,7 +27,7 @@ void Transfers::begin_page_in(Block& block, const Place& place, Access access, P
     arrival.ticket = queues_->submit(std::move(in));
   } catch (...) {
     // Who takes the place next comes behind all that used it, and behind a part of the copy that was submitted.
-    if (order_.is_on_device()) block.use().come_behind(arrival.after | queues_->submitted());
+    if (places_.device().is_on_device()) block.use().come_behind(arrival.after | queues_->submitted());
     release_staging(arrival);
     throw;
   }
@@ -114,7 +114,7 @@ void Transfers::release_staging(const Arrival& arrival) noexcept {
   } else {
     std::vector<arena::Piece> pieces = arrival.pieces;
     std::erase_if(pieces, [&](const arena::Piece& piece) { return passed_on_pages_.give_back(piece); });
-    if (placed_ != nullptr) leave_place(*arrival.block);
+    if (placed_ != nullptr) places_.leave(*arrival.block);
     binding_.discard(*arrival.block, pieces);
     settle_passed_on();
   }

@@ -18,8 +18,7 @@ using base::Bytes;
 
 void Transfers::use(std::unique_ptr<transfer::Queues> queues) {
   queues_ = std::move(queues);
-  passes_places_on_ = queues_ && placed_ != nullptr && placed_->passes_places_on() && !queues_->may_fail_late();
-  passed_on_ = {};
+  places_.use(queues_.get());
 }
 
 /// Returns false if the block is resident, but no storage has it as its own any more.
@@ -61,9 +60,8 @@ void Transfers::submit_copy(Block& block) {
       block.copy = queues_->submit(std::move(out));
     } else {
       binding_.begin_page_out(block);
-      block.copy = queues_->submit({.after = placed_ != nullptr ? order_.uses_of(block.use()) : transfer::Fence(),
-                                    .from = {block.data, block.charged.count()},
-                                    .slot = block.slot});
+      block.copy = queues_->submit(
+          {.after = places_.uses_of(block), .from = {block.data, block.charged.count()}, .slot = block.slot});
       if (placed_ != nullptr) block.use().come_behind(block.copy);
     }
   } catch (...) {
@@ -162,7 +160,7 @@ void Transfers::await_copy_of(Block& block) {
 
 /// For a block that is still in its place. Throws IoError if the machine refused: then it is there still.
 void Transfers::unbind(Block& block) {
-  if (placed_ != nullptr) leave_place(block);
+  if (placed_ != nullptr) places_.leave(block);
   const Relocation pages = binding_.begin_unbind(block);
   try {
     pages.carry_out();

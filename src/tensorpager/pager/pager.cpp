@@ -23,7 +23,7 @@ Pager::~Pager() {
 void Pager::start(const Options& options, std::unique_ptr<transfer::Queues> queues) {
   const Lock lock(core_.mutex);
   TENSORPAGER_CHECK(core_.table.absent().empty());
-  core_.transfers.order().finish();
+  core_.places.device().finish();
   core_.transfers.use(std::move(queues));
   core_.counts = Statistics();
   core_.paging_nanoseconds = 0;
@@ -52,7 +52,7 @@ void Pager::stop() {
   boundaries_.end_session();
   page_all_in();
   core_.binding.poison(false);  // after that: what is clean is made writable as under the fuzzer
-  core_.transfers.order().finish();
+  core_.places.device().finish();
 }
 
 void Pager::set_sink(base::EventSink* sink) {

@@ -44,7 +44,7 @@ void Transfers::reclaim_pages(Block& block) noexcept {
 
 void Transfers::pass_place_on(Block& block) {
   if (!block.copying) return finish_page_out(block);
-  passed_on_.add_copy(block.number, block.copy, *queues_);
+  places_.pass_on(block);
   count_page_out(block);
   if (block.residence == Residence::kOrphaned) return release_orphan(block);
   put_below(block);
@@ -86,48 +86,9 @@ void Transfers::release_orphan(Block& orphan) noexcept {
   delete &orphan;
 }
 
-transfer::Fence Transfers::uses_of(const Place& place) const {
-  return passes_places_on_ ? passed_on_.uses_of(place) : transfer::Fence();
-}
-
-/// The block is about to give its place back.
-void Transfers::leave_place(Block& block) noexcept {
-  if (passes_places_on_) passed_on_.add(Places::place_of(block), order_.uses_of(block.use()));
-}
-
-void Transfers::begin_in(Block& block, const Place& place) {
-  if (!order_.is_on_device()) return await_copies(uses_of(place));
-  block.use().begin_behind(uses_of(place));
-  order_.use_here(block.use());
-}
-
-void Transfers::begin_slab_in(const Place& place) {
-  if (order_.is_on_device()) return order_.block_host(uses_of(place));
-  await_copies(uses_of(place));
-}
-
-void Transfers::move(Block& block, const Place& to) {
-  if (!order_.is_on_device()) {
-    await_copies(uses_of(to));
-    return placed_->move(block, to);
-  }
-  const Place from = Places::place_of(block);
-  order_.order_here(uses_of(to) | order_.uses_of(block.use()));
-  placed_->move(block, to);
-  const transfer::Fence moved = order_.submitted_here();
-  passed_on_.add(from, moved);
-  block.use().begin_behind(moved);
-}
-
 void Transfers::release_memory(Block& block) noexcept {
-  if (placed_ != nullptr && Places::has(block)) leave_place(block);
+  if (placed_ != nullptr && Places::has(block)) places_.leave(block);
   binding_.release(block);
-}
-
-void Transfers::await_copies(const transfer::Fence& copies) noexcept {
-  if (copies.is_empty()) return;
-  const base::Stopwatch watch(counts_.page_out_stall_seconds);
-  queues_->host_wait(copies);
 }
 
 }  // namespace tensorpager::pager

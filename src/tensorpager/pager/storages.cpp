@@ -38,7 +38,7 @@ Block& Storages::create_once(Bytes size) {
                                   : std::nullopt};
     Place place;
     core_.transfers.with_fresh([&] { place = core_.room.make_place(wanted); });
-    core_.transfers.begin_in(*block, place);
+    core_.places.begin_in(*block, place);
     block->number = ++births_;
     block->data = core_.binding.acquire(*block, place, core_.ledger().pool_allowance(block->charged));
     core_.transfers.settle_pool();
@@ -81,7 +81,7 @@ void Storages::destroy_block(Block& block) noexcept {
   core_.executor.forget_page_ins(block);
   if (core_.executor.source() != nullptr) core_.executor.source()->died(block);
   if (block.is_leaving()) {
-    if (core_.transfers.passes_places_on() && block.copying) {  // the copy goes on, into a slot that nobody reads
+    if (core_.places.passes_on() && block.copying) {  // the copy goes on, into a slot that nobody reads
       Block& orphan = core_.transfers.orphan_place(block);
       orphan.slot = std::exchange(block.slot, {});
       orphan.is_awaited = block.is_awaited;
@@ -109,7 +109,7 @@ std::byte* Storages::acquire_slab_chunk_once(Bytes size) {
   const Lock lock(core_.mutex);
   Place place;
   core_.transfers.with_fresh([&] { place = core_.room.make_place({.bytes = size, .is_slab = true}); });
-  core_.transfers.begin_slab_in(place);
+  core_.places.begin_slab_in(place);
   std::byte* chunk = core_.binding.acquire_slab_chunk(place, core_.ledger().pool_allowance(size));
   core_.transfers.settle_pool();
   core_.table.add_slab_chunk(size);

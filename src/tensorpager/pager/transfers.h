@@ -17,9 +17,8 @@
 #include "tensorpager/base/errors.h"
 #include "tensorpager/pager/binding.h"
 #include "tensorpager/pager/block.h"
-#include "tensorpager/pager/device_order.h"
 #include "tensorpager/pager/passed_on_pages.h"
-#include "tensorpager/pager/passed_on_places.h"
+#include "tensorpager/pager/place_order.h"
 #include "tensorpager/pager/placed_binding.h"
 #include "tensorpager/pager/rebuilder.h"
 #include "tensorpager/pager/relocation.h"
@@ -50,13 +49,14 @@ enum class PagesFrom : std::uint8_t {
 class Transfers {
  public:
   /// All must outlive this. `clock`: the op index.
-  Transfers(BlockTable& table, Binding& binding, Statistics& counts, const std::atomic<std::uint64_t>& clock)
+  Transfers(BlockTable& table, Binding& binding, PlaceOrder& places, Statistics& counts,
+            const std::atomic<std::uint64_t>& clock)
       : table_(table),
         binding_(binding),
         placed_(binding.placed()),
         mover_(binding.page_mover()),
         holders_(placed_ != nullptr ? placed_->holders() : nullptr),
-        order_(placed_ != nullptr ? placed_->compute_queues() : nullptr),
+        places_(places),
         counts_(counts),
         clock_(clock) {}
 
@@ -127,25 +127,13 @@ class Transfers {
   void finish_passed_on() noexcept;
 
   // --- places that are passed on before their bytes are copied
-  bool passes_places_on() const { return passes_places_on_; }
   /// Passes a leaving block's place on to the next user, which is ordered behind the copy.
   void pass_place_on(Block& block);
   /// Makes a leaving block below that is still copied from its place: the record that is returned keeps that in use
   /// until it is copied.
   Block& orphan_place(Block& block);
-  const PassedOnPlaces& passed_on() const { return passed_on_; }
-  /// A new block begins in a place that is free: it comes behind the users of that before.
-  void begin_in(Block& block, const Place& place);
-  /// The same for a slab chunk, which anybody may use.
-  void begin_slab_in(const Place& place);
-  /// Moves a resident block, whose address nobody has taken, to a place that is free but for the block itself.
-  void move(Block& block, const Place& to);
   /// Frees the memory of a block that died, resident or absent.
   void release_memory(Block& block) noexcept;
-  /// Waits for copies that the plan awaits.
-  void await_copies(const transfer::Fence& copies) noexcept;
-  DeviceOrder& order() { return order_; }
-  const DeviceOrder& order() const { return order_; }
 
   // --- in
   /// To a place that is free, if blocks have places; else the caller has made room. If it throws all is as before, but
@@ -172,9 +160,6 @@ class Transfers {
   bool is_claimed(const Block& block) const { return holders_ == nullptr || holders_->has(block); }
 
  private:
-  /// The work on bytes of this place, among those that were passed on.
-  transfer::Fence uses_of(const Place& place) const;
-  void leave_place(Block& block) noexcept;
   bool may_leave(Block& block);
   bool take_away(Block& block);
   void submit_copy(Block& block);
@@ -208,7 +193,7 @@ class Transfers {
   PlacedBinding* const placed_;  // the same, if its blocks have places; else null
   PageMover* const mover_;       // the same, if it moves pages; else null
   Holders* const holders_;       // null: nobody is notified where blocks are
-  DeviceOrder order_;
+  PlaceOrder& places_;
   Statistics& counts_;
   const std::atomic<std::uint64_t>& clock_;
   std::unique_ptr<transfer::Queues> queues_;
@@ -216,8 +201,6 @@ class Transfers {
   base::Bytes leaving_bytes_;
   std::vector<Arrival> arriving_;
   PassedOnPages passed_on_pages_;
-  bool passes_places_on_ = false;  // of the session: binding and tier allow it
-  PassedOnPlaces passed_on_;
 };
 
 }  // namespace tensorpager::pager
