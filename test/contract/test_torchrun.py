@@ -51,7 +51,8 @@ def program(tmp_path_factory):
 @pytest.fixture(scope="module")
 def plain(program, tmp_path_factory):
     folder = tmp_path_factory.mktemp("plain")
-    subprocess.run([*TORCHRUN, program, folder], check=True, env=environment(), timeout=120, capture_output=True)
+    done = subprocess.run([*TORCHRUN, program, folder], env=environment(), timeout=120, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
     return losses(folder)
 
 
