@@ -16,6 +16,7 @@ import select
 import signal
 import socket
 import sys
+import warnings
 
 for _variable in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ[_variable] = "1"
@@ -105,6 +106,10 @@ request = serve_at(sys.argv[2]) if sys.argv[1:2] == ["at"] else serve()
 atexit.register(
     gc.unfreeze
 )  # runs last; triton since 3.9 reports on standard error what the interpreter's end did not collect
+# Whoever asks first after a fork makes torch's thread pool anew, and tells so; two devices' autograd threads that ask at once may find none.
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    torch.set_num_threads(1)
 sys.argv = [request["program"], *request["arguments"]]
 sys.path[0] = request["path"]
 if "TENSORPAGER_BUDGET" in os.environ or "TENSORPAGER_EMULATE" in os.environ:
