@@ -134,7 +134,7 @@ MUTATIONS = [
     Mutation(
         "page-ins-of-an-op-are-not-held-for-it",
         "pager/admission.cpp",
-        "      transfers_.arriving().back().is_needed = true;\n",
+        "      core_.transfers.arriving().back().is_needed = true;\n",
         "",
         "pager follow memory",
     ),

@@ -106,7 +106,8 @@ request = serve_at(sys.argv[2]) if sys.argv[1:2] == ["at"] else serve()
 atexit.register(
     gc.unfreeze
 )  # runs last; triton since 3.9 reports on standard error what the interpreter's end did not collect
-# Whoever asks first after a fork makes torch's thread pool anew, and tells so; two devices' autograd threads that ask at once may find none.
+# After a fork the first call makes torch's thread pool anew, with a warning in some versions. Autograd threads of two devices that call at
+# the same time might find none.
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)

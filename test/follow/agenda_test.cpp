@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "sized_block.h"
+#include "small_plan.h"
 #include "tensorpager/base/errors.h"
 
 namespace tensorpager::follow {
@@ -13,7 +13,6 @@ namespace {
 
 using namespace base;
 
-constexpr StorageId kActivation{1};
 constexpr StorageId kSmall{2};
 
 trace::Trace small_trace() {
@@ -23,21 +22,6 @@ trace::Trace small_trace() {
       .ops = {{.name = "make", .reads = {kWeight}, .births = {kActivation, kSmall}},
               {.name = "other", .reads = {kSmall}},
               {.name = "use", .reads = {kActivation, kSmall}, .writes = {kWeight}, .deaths = {kActivation, kSmall}}}};
-}
-
-Plan small_plan() {
-  return {.budget = 1_MiB,
-          .ops = 3,
-          .rows = {{.storage = kWeight, .bytes = 64_KiB, .end = 3, .fill = Fill::kBoundary, .leave = Leave::kBoundary},
-                   {.storage = kActivation, .bytes = 20_KiB, .offset = 65536, .end = 1, .leave = Leave::kPageOut},
-                   {.storage = kActivation,
-                    .bytes = 20_KiB,
-                    .offset = 65536,
-                    .begin = 2,
-                    .need = 2,
-                    .end = 3,
-                    .wait = 1,
-                    .fill = Fill::kPageIn}}};
 }
 
 TEST(Agenda, LaysRowsOutByOp) {

@@ -2,39 +2,22 @@
 
 #include <gtest/gtest.h>
 
-#include "sized_block.h"
+#include "small_plan.h"
 
 namespace tensorpager::follow {
 namespace {
 
 using namespace base;
 
-constexpr StorageId kFeatureMap{1};
-
-// The feature map leaves after op 0, and its page-in at 2 waits for that.
-Plan plan_of_one() {
-  return {.ops = 3,
-          .rows = {{.storage = kWeight, .bytes = 64_KiB, .end = 3, .fill = Fill::kBoundary, .leave = Leave::kBoundary},
-                   {.storage = kFeatureMap, .bytes = 20_KiB, .offset = 65536, .end = 1, .leave = Leave::kPageOut},
-                   {.storage = kFeatureMap,
-                    .bytes = 20_KiB,
-                    .offset = 65536,
-                    .begin = 2,
-                    .need = 2,
-                    .end = 3,
-                    .wait = 1,
-                    .fill = Fill::kPageIn}}};
-}
-
 TEST(PlannedPageOuts, HaveTicketsByRow) {
-  const PlannedPageOuts page_outs(plan_of_one());
+  const PlannedPageOuts page_outs(small_plan());
   EXPECT_EQ(page_outs.ticket(0), 0u);
   EXPECT_EQ(page_outs.ticket(1), 1u);
   EXPECT_EQ(page_outs.ticket(2), 0u);
 }
 
 TEST(PlannedPageOuts, AreUnderWayUntilTheyAreAwaited) {
-  const PlannedPageOuts page_outs(plan_of_one());
+  const PlannedPageOuts page_outs(small_plan());
   EXPECT_TRUE(page_outs.under_way(0).empty());
   ASSERT_EQ(page_outs.under_way(1).size(), 1u);
   EXPECT_EQ(page_outs.under_way(1)[0].bytes, 20_KiB);
@@ -47,7 +30,7 @@ TEST(PlannedPageOuts, AreUnderWayFromTheWindowBefore) {
   const auto page_outs_with = [&](std::uint32_t birth) {
     return PlannedPageOuts(
         {.ops = 2,
-         .rows = {{.storage = kFeatureMap, .bytes = 20_KiB, .begin = birth, .need = birth, .end = 1, .wait = 1},
+         .rows = {{.storage = kActivation, .bytes = 20_KiB, .begin = birth, .need = birth, .end = 1, .wait = 1},
                   {.storage = kWeight,
                    .bytes = 64_KiB,
                    .begin = 1,

@@ -69,6 +69,7 @@ GRANULE = 4096
 FLOOR_MARGIN = {"stable": 1.1, "rebinding": 1.4}
 SHARES = {"half": 0.5, "quarter": 0.25}
 MIB = 1 << 20
+DROPPING = {"TENSORPAGER_FUZZ_DROPS": "8", "TENSORPAGER_FUZZ_EVICTIONS": "1"}  # tries an op
 # More than so many are there of each if the fuzz drops.
 LEAST_DROPS = 30
 LEAST_REBUILDS = 20

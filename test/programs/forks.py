@@ -22,12 +22,11 @@ from pathlib import Path
 
 import torch
 import torch._dynamo  # every optimizer imports it when it is made: here it costs a second once, not in each child
-from cases import Outcome
+from cases import DROPPING, Outcome
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
 FOLDER = Path(__file__).parent
 WITNESS_OPS = "200"  # ops between two looks at smaps
-DROPPING = {"TENSORPAGER_FUZZ_DROPS": "8", "TENSORPAGER_FUZZ_EVICTIONS": "1"}  # tries an op
 SAMPLED = ("live_blocks", "records", "spill_bytes", "mappings", "page_outs", "pins")
 
 

@@ -9,12 +9,11 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from cases import Case, Outcome, budget_for, failures
+from cases import DROPPING, Case, Outcome, budget_for, failures
 
 PROGRAMS = ("resnet", "lstm", "transformer", "threads", "raw_pointers")
 # A write through a raw pointer to what an op made is not seen if that is dropped (docs/limits.md).
 DROPPED = tuple(program for program in PROGRAMS if program != "raw_pointers")
-DROPPING = {"TENSORPAGER_FUZZ_DROPS": "8", "TENSORPAGER_FUZZ_EVICTIONS": "1"}  # tries an op
 BINARY = Path(__file__).resolve().parents[2] / "build" / "cpp" / "cpp_programs"
 COMMAND = Path(sys.executable).with_name("tensorpager")
 WITNESS_OPS = "50"

@@ -81,7 +81,7 @@ class Fence {
     std::rotate(tickets_.begin() + at, tickets_.end() - 1, tickets_.end());
   }
 
-  static constexpr std::size_t kInline = 3;  // queues; most fences name those of transfers and one that computes
+  static constexpr std::size_t kInline = 6;  // queues: those of transfers, and of as many streams as programs use
 
   base::InlineVector<Ticket, kInline> tickets_;  // at most one of a queue, none of which is finished; by queue
 };

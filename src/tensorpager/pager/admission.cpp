@@ -25,7 +25,7 @@ void Admission::admit_once(PinSet& pins) {
     std::vector<std::uint64_t> dropped;
     {
       const Lock lock(core_.mutex);
-      dropped = Admission::dropped_among(pins);
+      dropped = dropped_among(pins);
       if (dropped.empty()) {
         admit_locked(pins);
         return core_.note_curve();
@@ -44,16 +44,16 @@ void Admission::keep_room(PinSet& pins) {
 
 std::optional<base::OverBudget> Admission::shortage_for(Bytes bytes) {
   const Lock lock(core_.mutex);
-  const Bytes pinned = room_.pinned();
-  if (pinned + bytes <= ledger_.budget()) return std::nullopt;
-  return base::OverBudget(bytes, pinned, ledger_.budget());
+  const Bytes pinned = core_.room.pinned();
+  if (pinned + bytes <= core_.ledger().budget()) return std::nullopt;
+  return base::OverBudget(bytes, pinned, core_.ledger().budget());
 }
 
 bool Admission::births_have_places() const {
-  if (placed_ == nullptr || !core_.follower.is_told_to_source()) return false;
+  if (core_.placed == nullptr || !core_.follower.is_told_to_source()) return false;
   PlacesOfBirths places;
   core_.executor.source()->places_of_births(places);
-  const auto can_clear = [&](const PlannedPlace& place) { return placed_->places().can_clear(place); };
+  const auto can_clear = [&](const PlannedPlace& place) { return core_.placed->places().can_clear(place); };
   return std::all_of(places.begin(), places.end(), can_clear);
 }
 
@@ -64,7 +64,7 @@ void Admission::admit_locked(PinSet& pins) {
             [](const auto& a, const auto& b) { return a.block != b.block ? a.block < b.block : a.access > b.access; });
   const auto same = [](const auto& a, const auto& b) { return a.block == b.block; };
   misses.truncate(static_cast<std::size_t>(std::unique(misses.begin(), misses.end(), same) - misses.begin()));
-  transfers_.with_fresh([&] {
+  core_.transfers.with_fresh([&] {
     pin_resident(pins);
     page_in(pins);
   });
@@ -85,10 +85,10 @@ void Admission::pin(PinSet& pins, Block& block, Access access) {
 /// A miss's block is null once it is pinned: another try goes on from there.
 void Admission::pin_resident(PinSet& pins) {
   for (const auto& miss : pins.misses_)
-    if (miss.block != nullptr && miss.block->is_leaving()) transfers_.take_back(*miss.block);
+    if (miss.block != nullptr && miss.block->is_leaving()) core_.transfers.take_back(*miss.block);
   for (auto& miss : pins.misses_) {
     if (miss.block == nullptr || miss.block->is_absent()) continue;
-    if (miss.access == Access::kWrite && miss.block->is_clean()) transfers_.make_writable(*miss.block);
+    if (miss.access == Access::kWrite && miss.block->is_clean()) core_.transfers.make_writable(*miss.block);
     pin(pins, *std::exchange(miss.block, nullptr), miss.access);
   }
 }
@@ -99,27 +99,27 @@ void Admission::page_in(PinSet& pins) {
   for (const auto& miss : misses)
     if (miss.block != nullptr && !miss.block->is_arriving()) absent += miss.block->charged;
   // The largest first: it is the hardest to place.
-  if (placed_ != nullptr)
+  if (core_.placed != nullptr)
     std::sort(misses.begin(), misses.end(), [](const auto& a, const auto& b) {
       return a.block != nullptr && (b.block == nullptr || a.block->charged > b.block->charged);
     });
   try {
-    for (Arrival& arrival : transfers_.arriving())
+    for (Arrival& arrival : core_.transfers.arriving())
       arrival.is_needed =
           std::any_of(misses.begin(), misses.end(), [&](const auto& miss) { return miss.block == arrival.block; });
-    if (placed_ == nullptr) room_.submit(absent);
+    if (core_.placed == nullptr) core_.room.submit(absent);
     for (const auto& miss : misses) {
       if (miss.block == nullptr || miss.block->is_arriving()) continue;
       absent -= miss.block->charged;
-      const Place place = make_place(pins, room_.wanted_for(*miss.block, absent));
-      transfers_.begin_page_in(*miss.block, place, miss.access);
-      transfers_.arriving().back().is_needed = true;
+      const Place place = make_place(pins, core_.room.wanted_for(*miss.block, absent));
+      core_.transfers.begin_page_in(*miss.block, place, miss.access);
+      core_.transfers.arriving().back().is_needed = true;
     }
     finish_page_ins(pins);
   } catch (...) {
-    for (std::size_t i = transfers_.arriving().size(); i-- > 0;)
-      if (transfers_.arriving()[i].is_needed) transfers_.cancel_page_in(*transfers_.arriving()[i].block);
-    transfers_.cancel_page_outs();
+    for (std::size_t i = core_.transfers.arriving().size(); i-- > 0;)
+      if (core_.transfers.arriving()[i].is_needed) core_.transfers.cancel_page_in(*core_.transfers.arriving()[i].block);
+    core_.transfers.cancel_page_outs();
     throw;
   }
 }
@@ -127,7 +127,7 @@ void Admission::page_in(PinSet& pins) {
 void Admission::finish_page_ins(PinSet& pins) {
   for (auto& miss : pins.misses_) {
     if (miss.block == nullptr || !miss.block->is_arriving()) continue;
-    transfers_.finish_page_in(*miss.block, miss.access);
+    core_.transfers.finish_page_in(*miss.block, miss.access);
     pin(pins, *std::exchange(miss.block, nullptr), miss.access);
   }
 }
@@ -135,27 +135,27 @@ void Admission::finish_page_ins(PinSet& pins) {
 /// The resident ones may leave no place between them.
 Place Admission::make_place(PinSet& pins, const Wanted& wanted) {
   try {
-    return room_.make_place(wanted);
+    return core_.room.make_place(wanted);
   } catch (const base::OverBudget&) {
-    if (placed_ == nullptr) throw;
+    if (core_.placed == nullptr) throw;
     finish_page_ins(pins);
     if (!gather(pins, wanted.bytes)) throw;
   }
-  return room_.make_place(wanted);
+  return core_.room.make_place(wanted);
 }
 
 /// Moves the blocks of the set together if they leave no place so large, as far as the budget has it.
 void Admission::make_room_for_births(PinSet& pins, Bytes expected) {
-  if (placed_->places().has_gap(expected)) return;
-  const Bytes pinned = room_.pinned();
-  const Bytes budget = ledger_.budget();
-  transfers_.with_fresh([&] { gather(pins, std::min(expected, std::max(budget, pinned) - pinned)); });
+  if (core_.placed->places().has_gap(expected)) return;
+  const Bytes pinned = core_.room.pinned();
+  const Bytes budget = core_.ledger().budget();
+  core_.transfers.with_fresh([&] { gather(pins, std::min(expected, std::max(budget, pinned) - pinned)); });
 }
 
 /// Moves the blocks that only this op has pinned together, if they leave no place so large. Nobody may have taken their
 /// addresses yet. Returns false if the largest place is no larger after it.
 bool Admission::gather(PinSet& pins, Bytes wanted) {
-  const Bytes largest = placed_->places().largest_run();
+  const Bytes largest = core_.placed->places().largest_run();
   if (largest >= wanted) return true;
   std::vector<Block*> blocks(pins.pins_.begin(), pins.pins_.end());
   std::sort(blocks.begin(), blocks.end());
@@ -176,10 +176,10 @@ bool Admission::gather(PinSet& pins, Bytes wanted) {
       for (Block* block : blocks) block->word.fetch_and(~kAbsent, std::memory_order_release);
     }
   } const present{movable};
-  const Places::Gathering gathering = placed_->places().plan_gathering(movable);
+  const Places::Gathering gathering = core_.placed->places().plan_gathering(movable);
   if (gathering.largest_run <= largest) return false;
   bool is_free = true;
-  for (Block* block : gathering.to_evict) is_free = transfers_.page_out(*block) && is_free;
+  for (Block* block : gathering.to_evict) is_free = core_.transfers.page_out(*block) && is_free;
   if (is_free) {
     for (const auto& [block, to] : gathering.moves) core_.places.move(*block, to);
   }

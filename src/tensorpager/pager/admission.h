@@ -17,13 +17,7 @@ class PinSet;
 class Admission {
  public:
   /// Both must outlive this.
-  Admission(Core& core, DroppedBlocks& dropped)
-      : core_(core),
-        dropped_(dropped),
-        placed_(core.placed),
-        ledger_(core.ledger()),
-        transfers_(core.transfers),
-        room_(core.room) {}
+  Admission(Core& core, DroppedBlocks& dropped) : core_(core), dropped_(dropped) {}
 
   /// Makes what the set has seen resident, and pins it. Throws OverBudget, IoError.
   void admit(PinSet& pins);
@@ -57,10 +51,6 @@ class Admission {
 
   Core& core_;
   DroppedBlocks& dropped_;
-  PlacedBinding* const placed_;  // the binding, if its blocks have places; else null
-  const arena::Ledger& ledger_;
-  Transfers& transfers_;
-  Room& room_;
 };
 
 }  // namespace tensorpager::pager

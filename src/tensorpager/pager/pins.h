@@ -40,7 +40,7 @@ class Pins {
   /// Records that were made and not forgotten.
   std::uint64_t records() const { return records_; }
   void note_record() { records_.fetch_add(1, std::memory_order_relaxed); }
-  /// The block's storage died. Whoever has the last pin forgets the record.
+  /// The block's storage died. The release of the last pin deletes the record.
   void end_record(Block& block) noexcept {
     const std::uint64_t bytes = block.charged.count();  // before it is dead: the thread that pinned it may forget it
     const std::uint64_t last = block.word.fetch_or(kDead, std::memory_order_acq_rel);
@@ -49,7 +49,7 @@ class Pins {
     else if ((last & kExportMask) == 0)
       forget(block);
   }
-  /// Of a dead block without pins.
+  /// Deletes the record of a dead block without pins.
   void forget(Block& block) noexcept {
     records_.fetch_sub(1, std::memory_order_relaxed);
     delete &block;

@@ -1,5 +1,5 @@
-// Order between the users of places in an arena that blocks share: whoever takes a place comes behind the work of those
-// that had it before, copies and computation, though that may not be done when they give the place back.
+// Order between the users of places in an arena that blocks share: the next user of a place comes behind the copies and
+// the computation of those before, which may not be done when they give the place back.
 //
 // All calls are made with the pager's lock held. Without such an arena nothing is ordered here.
 #pragma once
